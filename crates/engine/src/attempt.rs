@@ -24,21 +24,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::brief::Brief;
-use crate::held::Asked;
-use crate::logbook::{ATTEMPT_BUFFER, Allowance};
-use crate::node::{Node, Runs};
+use crate::attempt_ending::{EndedAttempt, released, settle};
+use crate::claim_summary::ClaimSummary;
+use crate::log_writer::{ATTEMPT_BUFFER_LINES, LogQuota};
+use crate::node::{HandlerRunner, Node};
 use crate::runner::LogSink;
-use crate::running::{Control, Stop};
-use crate::settle::{EndedAttempt, released, settle};
+use crate::running_attempts::{AttemptControl, StopReason};
 use crate::slots::Slot;
-use crate::{Delivery, Outcome};
+use crate::start_gate::PauseVersion;
+use crate::{AttemptOutcome, Delivery};
 
 /// How long a cancelled handler may take to end by itself, and how long its cleaning up on drop may take.
-pub(crate) const GRACE: Duration = Duration::from_secs(1);
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// Runs a claimed task on a task of its own.
-pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: Asked) {
+pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: PauseVersion) {
     let control = node.running.begin(&task);
     let at = node.time.now();
     node.changes.locked(&task, at);
@@ -53,16 +53,22 @@ pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: 
     tokio::spawn(run(node.clone(), task, control, slot, asked).instrument(span));
 }
 
-async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option<Slot>, asked: Asked) {
-    let (began, brief) = (Instant::now(), Brief::of(&task));
+async fn run(
+    node: Arc<Node>,
+    task: Claimed,
+    control: Arc<AttemptControl>,
+    slot: Option<Slot>,
+    asked: PauseVersion,
+) {
+    let (began, brief) = (Instant::now(), ClaimSummary::of(&task));
     let configured = node.configured();
     let runs = configured.runs(&task.handler);
     let ended = match runs {
         // It was over before it began: the node stops.
-        _ if control.stopped().is_some() => Some(settle(&brief, released(), Allowance::default())),
+        _ if control.stopped().is_some() => Some(settle(&brief, released(), LogQuota::default())),
         Some(runs) => perform(&node, runs, task, &brief, &control, asked).await,
         // Its handler went away between the claim and now, or is pulled now: others may have it.
-        None => Some(settle(&brief, released(), Allowance::default())),
+        None => Some(settle(&brief, released(), LogQuota::default())),
     };
     record(runs.is_some(), ended.as_ref());
     drop(slot);
@@ -80,13 +86,13 @@ async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option
 /// Runs the handler and brings its lines to the store, until both are through.
 async fn perform(
     node: &Arc<Node>,
-    runs: &Runs,
+    runs: &HandlerRunner,
     task: Claimed,
-    brief: &Brief,
-    control: &Control,
-    asked: Asked,
+    brief: &ClaimSummary,
+    control: &AttemptControl,
+    asked: PauseVersion,
 ) -> Option<Ending> {
-    let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER);
+    let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER_LINES);
     let delivery = Delivery {
         task,
         log: LogSink::new(sender, node.time.clone()),
@@ -107,10 +113,10 @@ async fn perform(
 /// The handler's work, unless a rule was set while the claim was under way.
 fn begin(
     node: Arc<Node>,
-    runs: &Runs,
+    runs: &HandlerRunner,
     delivery: Delivery,
-    asked: Asked,
-) -> impl Future<Output = Outcome> + Send + 'static {
+    asked: PauseVersion,
+) -> impl Future<Output = AttemptOutcome> + Send + 'static {
     let runner = runs.runner.clone();
     async move {
         let beginning = node.held.beginning();
@@ -129,10 +135,10 @@ fn begin(
 
 /// Runs the handler for as long as it may run. `None`: the task is no longer this attempt's.
 async fn watch(
-    work: impl Future<Output = Outcome> + Send + 'static,
+    work: impl Future<Output = AttemptOutcome> + Send + 'static,
     longest: Duration,
-    control: &Control,
-) -> Option<Outcome> {
+    control: &AttemptControl,
+) -> Option<AttemptOutcome> {
     let span = tracing::Span::current();
     let mut handle = AbortOnDropHandle::new(tokio::spawn(work.instrument(span)));
     let ended = tokio::select! {
@@ -140,7 +146,7 @@ async fn watch(
         ended = &mut handle => Some(ended),
         () = control.cancel().cancelled() => None,
         () = tokio::time::sleep(longest) => {
-            control.stop(Stop::TimedOut);
+            control.stop(StopReason::TimedOut);
             None
         }
     };
@@ -150,30 +156,31 @@ async fn watch(
     };
     match (control.stopped(), outcome) {
         (None, Some(outcome)) => Some(outcome),
-        (Some(Stop::Lost), _) => None,
+        (Some(StopReason::TaskLost), _) => None,
         // A failure may be no more than the answer to being told to stop.
-        (Some(Stop::Draining), outcome) => {
-            let good =
-                |outcome: &Outcome| matches!(outcome.ended, Ended::Succeeded { .. } | Ended::Snoozed { .. });
+        (Some(StopReason::Draining), outcome) => {
+            let good = |outcome: &AttemptOutcome| {
+                matches!(outcome.ended, Ended::Succeeded { .. } | Ended::Snoozed { .. })
+            };
             Some(outcome.filter(good).unwrap_or_else(released))
         }
         // What a handler that was cut short says counts no more, but for how its target fares.
-        (Some(Stop::TimedOut), outcome) => {
+        (Some(StopReason::TimedOut), outcome) => {
             let target = outcome.and_then(|outcome| outcome.target);
-            Some(Outcome { target, ..Outcome::failed(format!("timed out after {longest:?}")) })
+            Some(AttemptOutcome { target, ..AttemptOutcome::failed(format!("timed out after {longest:?}")) })
         }
-        (None, None) => Some(Outcome::failed(format!("timed out after {longest:?}"))),
+        (None, None) => Some(AttemptOutcome::failed(format!("timed out after {longest:?}"))),
     }
 }
 
 /// Waits a moment for a cancelled handler, then drops it and waits a moment for what it cleans up. A handler
 /// that blocks its thread is left behind: its fence no longer opens anything.
-async fn wind_down(handle: &mut AbortOnDropHandle<Outcome>) -> Option<Outcome> {
-    if let Ok(ended) = timeout(GRACE, &mut *handle).await {
+async fn wind_down(handle: &mut AbortOnDropHandle<AttemptOutcome>) -> Option<AttemptOutcome> {
+    if let Ok(ended) = timeout(CANCEL_GRACE, &mut *handle).await {
         return Some(outcome_of(ended));
     }
     handle.abort();
-    match timeout(GRACE, &mut *handle).await {
+    match timeout(CANCEL_GRACE, &mut *handle).await {
         Ok(Ok(outcome)) => Some(outcome),
         Ok(Err(_)) => None,
         Err(_) => {
@@ -183,9 +190,9 @@ async fn wind_down(handle: &mut AbortOnDropHandle<Outcome>) -> Option<Outcome> {
     }
 }
 
-fn outcome_of(ended: Result<Outcome, JoinError>) -> Outcome {
+fn outcome_of(ended: Result<AttemptOutcome, JoinError>) -> AttemptOutcome {
     ended.unwrap_or_else(|error| match error.try_into_panic() {
-        Ok(panic) => Outcome::failed(format!("the handler panicked: {}", panic_message(&*panic))),
+        Ok(panic) => AttemptOutcome::failed(format!("the handler panicked: {}", panic_message(&*panic))),
         // Only a runtime that is shutting down ends a handler from outside: nobody's fault.
         Err(_) => released(),
     })

@@ -13,24 +13,24 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt::GRACE;
-use crate::bound::as_guest;
+use crate::attempt::CANCEL_GRACE;
+use crate::bounded_run::as_guest;
 use crate::clock::Clock;
-use crate::logbook::Logbook;
+use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
-use crate::node::{Node, Parts, registration};
+use crate::node::{Node, NodeParts, registration};
 use crate::observer::Observer;
-use crate::pull::{Clerk, Desk};
-use crate::sequencer::{Intake, Sequencer};
+use crate::pull::{LongPollBroker, LongPollService};
+use crate::sequencer::{EmissionSender, Sequencer};
 use crate::time::{TimeSource, monitor};
 use crate::worker::Worker;
-use crate::{Settings, Setup, TaskChange, pruner, rescuer, scheduler, telling};
+use crate::{Settings, Setup, TaskChange, engine_events, pruner, rescuer, scheduler};
 
 /// How long a room may take to end: only one that waits for a store that hangs takes longer.
-const LONGEST_STOP: Duration = Duration::from_secs(10);
+const SERVICE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long whoever asks for the metrics waits for the store.
-const SCRAPE: Duration = Duration::from_secs(2);
+const METRICS_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why an emit was not acknowledged. Of one that was refused nothing was stored; with what a store could not answer that is
 /// not known, and an idempotency key makes it safe to repeat.
@@ -51,13 +51,13 @@ pub enum EmitError {
 /// All rooms of one node. Cheap to clone; the rooms end with [`Engine::stop`].
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    inner: Arc<EngineInner>,
 }
 
-struct Inner {
+struct EngineInner {
     node: Arc<Node>,
-    intake: Intake,
-    rooms: Mutex<Option<Rooms>>,
+    intake: EmissionSender,
+    rooms: Mutex<Option<ServiceSupervisor>>,
     /// Held while something else is set up, so that the store and the node agree on which came last.
     reconfiguring: tokio::sync::Mutex<()>,
     /// The journal tells that this node stops.
@@ -65,15 +65,15 @@ struct Inner {
 }
 
 /// The running rooms, by when they are to end.
-struct Rooms {
+struct ServiceSupervisor {
     /// Those that begin something: clock, scheduler, desk, pruner.
-    early: Group,
+    early: ServiceGroup,
     /// Those that running attempts need: worker, rescuer, logbook.
-    late: Group,
+    late: ServiceGroup,
     /// What serves producers: the sequencer.
-    journaling: Group,
+    journaling: ServiceGroup,
     /// What serves observers to the last.
-    last: Group,
+    last: ServiceGroup,
 }
 
 impl std::fmt::Debug for Engine {
@@ -89,12 +89,12 @@ impl Engine {
         settings.time.begin(&*store).await?;
         let id = store.join(&settings.node_name, settings.time.now()).await?;
         let metrics = Arc::new(Metrics::default());
-        telling::stands(&*store, &settings, &metrics, SchedulerState::Starting).await;
+        engine_events::stands(&*store, &settings, &metrics, SchedulerState::Starting).await;
         let setup = agreed(&*store, &settings, setup).await?;
-        let (logbook, writer) = Logbook::new(store.clone(), metrics.clone());
+        let (logbook, writer) = LogWriterHandle::new(store.clone(), metrics.clone());
         let (ended, ends) = mpsc::unbounded_channel();
-        let (desk, letters) = Desk::new();
-        let parts = Parts { store, settings, metrics, logbook, desk, ended };
+        let (desk, letters) = LongPollBroker::new();
+        let parts = NodeParts { store, settings, metrics, logbook, desk, ended };
         let node = Arc::new(Node::new(parts, id, setup));
         node.store.listen(node.signals.clone());
         node.announce().await?;
@@ -103,7 +103,8 @@ impl Engine {
         }
 
         let (intake, sequencer) = Sequencer::new(node.clone());
-        let [mut early, mut late, mut journaling, mut last] = std::array::from_fn(|_| Group::default());
+        let [mut early, mut late, mut journaling, mut last] =
+            std::array::from_fn(|_| ServiceGroup::default());
         let wanted = node.settings.rooms;
         journaling.start(|stop| sequencer.run(stop));
         last.start(|stop| fill(node.clone(), stop));
@@ -114,7 +115,7 @@ impl Engine {
             late.start(|stop| rescuer::run_checks(node.clone(), stop));
             late.start(|stop| Worker::new(node.clone(), ends).run(stop));
         }
-        early.start(|stop| Clerk::new(node.clone(), letters).run(stop));
+        early.start(|stop| LongPollService::new(node.clone(), letters).run(stop));
         if wanted.worker && wanted.scheduler {
             early.start(|stop| scheduler::run(node.clone(), stop));
         }
@@ -124,10 +125,10 @@ impl Engine {
         if wanted.pruner {
             early.start(|stop| pruner::run(node.clone(), stop));
         }
-        let rooms = Mutex::new(Some(Rooms { early, late, journaling, last }));
-        telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Running).await;
+        let rooms = Mutex::new(Some(ServiceSupervisor { early, late, journaling, last }));
+        engine_events::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Running).await;
         let (reconfiguring, stopping) = Default::default();
-        Ok(Self { inner: Arc::new(Inner { node, intake, rooms, reconfiguring, stopping }) })
+        Ok(Self { inner: Arc::new(EngineInner { node, intake, rooms, reconfiguring, stopping }) })
     }
 
     /// Journals events; answers when they are durable.
@@ -187,7 +188,7 @@ impl Engine {
     pub async fn metrics_text(&self) -> String {
         let node = &self.inner.node;
         node.metrics.set_slots(node.slots.all(), node.slots.busy());
-        let queues = match timeout(SCRAPE, node.store.queues(None)).await {
+        let queues = match timeout(METRICS_READ_TIMEOUT, node.store.queues(None)).await {
             Ok(read) => read.inspect_err(|_| node.store_failed()).ok(),
             Err(_) => None,
         };
@@ -216,7 +217,8 @@ impl Engine {
     pub async fn announce_stop(&self) {
         if !self.inner.stopping.swap(true, Ordering::AcqRel) {
             let node = &self.inner.node;
-            telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Stopping).await;
+            engine_events::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Stopping)
+                .await;
         }
     }
 
@@ -234,13 +236,13 @@ impl Engine {
             tracing::info!("running attempts are given back");
             node.running.drain();
             // Cancelled attempts end within two graces; a little more for their log lines.
-            if timeout(GRACE * 4, idle(node)).await.is_err() {
+            if timeout(CANCEL_GRACE * 4, idle(node)).await.is_err() {
                 tracing::warn!("some attempts do not end; others will take their tasks over");
             }
         }
         rooms.late.stop().await;
         rooms.journaling.stop().await;
-        telling::closed(&*node.store, &node.settings, &node.metrics).await;
+        engine_events::closed(&*node.store, &node.settings, &node.metrics).await;
         rooms.last.stop().await;
         if let Err(error) = node.store.leave(node.id(), node.time.now()).await {
             tracing::warn!(%error, "the node could not sign off");
@@ -281,12 +283,12 @@ async fn warn_of_namesakes(store: &dyn Store, settings: &Settings, setup: &Setup
 
 /// Tasks that are stopped together.
 #[derive(Default)]
-struct Group {
+struct ServiceGroup {
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
 }
 
-impl Group {
+impl ServiceGroup {
     fn start<F>(&mut self, room: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -297,7 +299,7 @@ impl Group {
     async fn stop(self) {
         self.stop.cancel();
         for mut task in self.tasks {
-            match timeout(LONGEST_STOP, &mut task).await {
+            match timeout(SERVICE_STOP_TIMEOUT, &mut task).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::error!(%error, "a room did not end well"),
                 Err(_) => {

@@ -19,20 +19,20 @@ use tokio::sync::oneshot;
 
 /// All that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Followers(Mutex<Waiting>);
+pub(crate) struct Followers(Mutex<FollowerRegistry>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct FollowerRegistry {
     /// Those who follow one object.
-    by_key: HashMap<ObjectKey, Vec<Entry>>,
-    others: Vec<Entry>,
+    by_key: HashMap<ObjectKey, Vec<FollowerEntry>>,
+    others: Vec<FollowerEntry>,
     /// Up to here everything new has been shown to all who wait.
     shown: EventId,
     last: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct FollowerEntry {
     number: u64,
     filter: Filter,
     /// What it waits for comes after this.
@@ -40,7 +40,7 @@ struct Entry {
     wake: oneshot::Sender<EventId>,
 }
 
-impl Entry {
+impl FollowerEntry {
     fn wants(&self, event: &Event) -> bool {
         event.id > self.after && self.filter.matches(event)
     }
@@ -69,7 +69,7 @@ impl Followers {
             None => drop(wake.send(after)),
             Some(passed) => {
                 let after = passed.max(after);
-                let entry = Entry { number, filter: filter.clone(), after, wake };
+                let entry = FollowerEntry { number, filter: filter.clone(), after, wake };
                 match &filter.key {
                     Some(key) => waiting.by_key.entry(key.clone()).or_default().push(entry),
                     None => waiting.others.push(entry),
@@ -91,7 +91,7 @@ impl Followers {
                 waiting.by_key.remove(key);
             }
         }
-        let wanted = |entry: &mut Entry| events.iter().any(|event| entry.wants(event));
+        let wanted = |entry: &mut FollowerEntry| events.iter().any(|event| entry.wants(event));
         waiting.others.extract_if(.., wanted).for_each(|entry| entry.wake(seen));
     }
 
@@ -100,7 +100,7 @@ impl Followers {
     pub(crate) fn begin(&self, begin: EventId) {
         let mut waiting = self.waiting();
         waiting.shown = begin;
-        let missed = |entry: &mut Entry| entry.after < begin;
+        let missed = |entry: &mut FollowerEntry| entry.after < begin;
         waiting.others.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
         waiting.by_key.retain(|_, entries| {
             entries.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
@@ -108,15 +108,15 @@ impl Followers {
         });
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, FollowerRegistry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl FollowerRegistry {
     /// Takes one out again, unless it has been woken.
-    fn leave(&mut self, key: Option<&ObjectKey>, number: u64) -> Option<Entry> {
-        let take = |entries: &mut Vec<Entry>| {
+    fn leave(&mut self, key: Option<&ObjectKey>, number: u64) -> Option<FollowerEntry> {
+        let take = |entries: &mut Vec<FollowerEntry>| {
             let place = entries.iter().position(|entry| entry.number == number)?;
             Some(entries.swap_remove(place))
         };

@@ -16,51 +16,51 @@
 //! many of them in `redrive`, with `retell` for those who watch. The observer's `tail` is the end of the journal
 //! in memory, and its `followers` are those who wait for it to grow. What people do to chains and orders is in `orders`.
 //!
-//! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Rooms
+//! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Services
 //! wake each other by signals; timers are only for what has a time.
 
 mod attempt;
-mod bound;
-mod brief;
-pub mod change;
+mod attempt_ending;
+mod bounded_run;
+mod claim_summary;
 mod clock;
 pub mod engine;
+mod engine_events;
 mod followers;
 pub mod handlers;
-mod held;
-mod logbook;
+mod journal_tail;
+mod log_writer;
 pub mod metrics;
 mod node;
 pub mod observer;
-mod orders;
+mod order_control;
 mod pruner;
 mod pull;
 mod redrive;
 mod rescuer;
-mod retell;
-mod run_now;
+mod retry_notifications;
 pub mod runner;
-mod running;
+mod running_attempts;
+mod schedule_run;
 mod scheduler;
 mod sequencer;
 pub mod settings;
-mod settle;
-mod signals;
 mod slots;
-mod steer;
-mod tail;
-mod telling;
+mod start_gate;
+pub mod task_change;
+mod task_control;
 mod time;
+mod wake_signals;
 mod worker;
 
-pub use bound::Unfit;
-pub use change::TaskChange;
-pub use clock::Agenda;
+pub use bounded_run::BoundedRunError;
+pub use clock::DueQueue;
 pub use engine::{EmitError, Engine};
 pub use observer::Observer;
-pub use pull::{Leased, PullRequest};
+pub use pull::{LeasedTaskInfo, PullRequest};
 pub use redrive::{PreparedRedrive, Redrive, RedriveRefused, RedriveRequest, RedriveState};
-pub use run_now::RanNow;
-pub use runner::{Delivery, HandlerSpec, Outcome, Runner};
-pub use settings::{Bound, Rooms, Schedule, Settings, Setup};
-pub use time::{Boot, Clocks, Reading, TimeSource, now};
+pub use runner::{AttemptOutcome, Delivery, HandlerSpec, Runner};
+pub use schedule_run::ScheduleRunResult;
+pub use settings::{BoundedRun, EnabledServices, ScheduleSpec, Settings, Setup};
+pub use task_change::TaskChange;
+pub use time::{ClockReading, MachineBoot, MachineClocks, TimeSource, now};

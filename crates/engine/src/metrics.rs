@@ -25,19 +25,19 @@ pub struct Metrics {
     pub(crate) objects_pruned: Counter,
     emit_seconds: Histogram,
     start_latency: Histogram,
-    task_seconds: Family<ByHandler, Histogram, fn() -> Histogram>,
-    tasks_ended: Family<TaskEnd, Counter>,
+    task_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
+    tasks_ended: Family<TaskEndLabels, Counter>,
     attempts: Family<AttemptLabels, Counter>,
-    ends: Ends,
+    ends: AttemptCounters,
     slots: Gauge,
     slots_busy: Gauge,
-    backlog: Family<Backlog, Gauge>,
+    backlog: Family<BacklogLabels, Gauge>,
     backlog_read: Gauge,
 }
 
 /// How many attempts of all handlers have ended, by how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attempts {
+pub struct AttemptCounts {
     pub succeeded: u64,
     pub failed: u64,
     /// Put off by the handler.
@@ -48,7 +48,7 @@ pub struct Attempts {
 
 /// The same, while they are counted.
 #[derive(Debug, Default)]
-struct Ends {
+struct AttemptCounters {
     succeeded: Counter,
     failed: Counter,
     snoozed: Counter,
@@ -57,34 +57,34 @@ struct Ends {
 
 /// A handler's name as a label, without copying its text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Label(HandlerName);
+struct HandlerNameLabel(HandlerName);
 
-impl EncodeLabelValue for Label {
+impl EncodeLabelValue for HandlerNameLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
         encoder.write_str(self.0.as_str())
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByHandler {
-    handler: Label,
+struct HandlerLabels {
+    handler: HandlerNameLabel,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TaskEnd {
-    handler: Label,
+struct TaskEndLabels {
+    handler: HandlerNameLabel,
     status: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
-    handler: Label,
+    handler: HandlerNameLabel,
     end: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Backlog {
-    handler: Label,
+struct BacklogLabels {
+    handler: HandlerNameLabel,
     state: &'static str,
 }
 
@@ -106,7 +106,7 @@ impl Default for Metrics {
             task_seconds: Family::new_with_constructor(seconds),
             tasks_ended: Family::default(),
             attempts: Family::default(),
-            ends: Ends::default(),
+            ends: AttemptCounters::default(),
             slots: Gauge::default(),
             slots_busy: Gauge::default(),
             backlog: Family::default(),
@@ -122,8 +122,8 @@ impl Metrics {
         let to = &mut self.registry;
         to.register("events_emitted", "Events journaled by this node", self.events_emitted.clone());
         to.register("tasks_ended", "Tasks that came to their end", self.tasks_ended.clone());
-        to.register("task_attempts", "Attempts that ended, and how", self.attempts.clone());
-        to.register("slots", "Attempts that may run at a time", self.slots.clone());
+        to.register("task_attempts", "AttemptCounts that ended, and how", self.attempts.clone());
+        to.register("slots", "AttemptCounts that may run at a time", self.slots.clone());
         to.register("slots_busy", "Slots that are taken", self.slots_busy.clone());
         to.register("emit_seconds", "From an emit to its durable answer", self.emit_seconds.clone());
         to.register("task_seconds", "How long attempts run", self.task_seconds.clone());
@@ -148,8 +148,8 @@ impl Metrics {
     }
 
     /// The attempts that have ended on this node, or by workers who came to it.
-    pub fn attempts(&self) -> Attempts {
-        Attempts {
+    pub fn attempts(&self) -> AttemptCounts {
+        AttemptCounts {
             succeeded: self.ends.succeeded.get(),
             failed: self.ends.failed.get(),
             snoozed: self.ends.snoozed.get(),
@@ -176,8 +176,10 @@ impl Metrics {
             Ended::Released => ("released", &self.ends.released),
         };
         all.inc();
-        let handler = Label(handler.clone());
-        self.task_seconds.get_or_create(&ByHandler { handler: handler.clone() }).observe(time.as_secs_f64());
+        let handler = HandlerNameLabel(handler.clone());
+        self.task_seconds
+            .get_or_create(&HandlerLabels { handler: handler.clone() })
+            .observe(time.as_secs_f64());
         self.attempts.get_or_create(&AttemptLabels { handler, end }).inc();
     }
 
@@ -185,7 +187,8 @@ impl Metrics {
     pub(crate) fn task_stands(&self, handler: &HandlerName, status: Status) {
         match status {
             Status::Done | Status::Error | Status::Missing => {
-                let labels = TaskEnd { handler: Label(handler.clone()), status: status.as_str() };
+                let labels =
+                    TaskEndLabels { handler: HandlerNameLabel(handler.clone()), status: status.as_str() };
                 self.tasks_ended.get_or_create(&labels).inc();
             }
             Status::New | Status::Scheduled | Status::Locked => {}
@@ -215,7 +218,7 @@ impl Metrics {
         }
         self.backlog.clear();
         for ((handler, state), count) in sums {
-            let labels = Backlog { handler: Label(handler.clone()), state };
+            let labels = BacklogLabels { handler: HandlerNameLabel(handler.clone()), state };
             self.backlog.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
@@ -232,7 +235,7 @@ mod tests {
         for (handler, ended) in [("a", &failed), ("b", &failed), ("a", &Ended::Released)] {
             metrics.attempt_ended(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
         }
-        assert_eq!(metrics.attempts(), Attempts { failed: 2, released: 1, ..Attempts::default() });
+        assert_eq!(metrics.attempts(), AttemptCounts { failed: 2, released: 1, ..AttemptCounts::default() });
     }
 
     #[test]

@@ -14,19 +14,19 @@ use pointsman_core::{HandlerName, NewEvent, Status, Tenant, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::attempt;
-use crate::change::Changes;
-use crate::held::{Asked, Held};
-use crate::logbook::Logbook;
+use crate::attempt_ending::EndedAttempt;
+use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
-use crate::pull::{Desk, Leases};
-use crate::redrive::Redrives;
-use crate::running::Running;
-use crate::settings::Bound;
-use crate::settle::EndedAttempt;
-use crate::signals::Signals;
-use crate::slots::{Reserved, Slots};
+use crate::pull::{LeaseCache, LongPollBroker};
+use crate::redrive::RedriveJobs;
+use crate::running_attempts::RunningAttempts;
+use crate::settings::BoundedRun;
+use crate::slots::{ReservedSlots, Slots};
+use crate::start_gate::{PauseVersion, StartGate};
+use crate::task_change::TaskChangeNotifier;
 use crate::time::TimeSource;
+use crate::wake_signals::WakeSignals;
 use crate::{Runner, Settings, Setup};
 
 pub(crate) struct Node {
@@ -37,25 +37,25 @@ pub(crate) struct Node {
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) observer: Observer,
-    pub(crate) changes: Changes,
+    pub(crate) changes: TaskChangeNotifier,
     pub(crate) slots: Slots,
-    pub(crate) running: Running,
-    pub(crate) held: Held,
-    pub(crate) logbook: Logbook,
+    pub(crate) running: RunningAttempts,
+    pub(crate) held: StartGate,
+    pub(crate) logbook: LogWriterHandle,
     /// Where workers elsewhere wait, and what they hold.
-    pub(crate) desk: Desk,
-    pub(crate) leases: Leases,
-    pub(crate) redrives: Redrives,
+    pub(crate) desk: LongPollBroker,
+    pub(crate) leases: LeaseCache,
+    pub(crate) redrives: RedriveJobs,
     /// Ends on their way to the worker.
     pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
-    pub(crate) signals: Arc<Signals>,
+    pub(crate) signals: Arc<WakeSignals>,
     /// Wakes whoever checks that running attempts still hold their tasks.
     pub(crate) nudged: Notify,
     /// Wakes the clock: a rule was lifted.
     pub(crate) released: Notify,
     /// Whether there is work that waits for a slot.
     pub(crate) saturated: watch::Sender<bool>,
-    configured: ArcSwap<Configured>,
+    configured: ArcSwap<ActiveSetup>,
     reconfigured: watch::Sender<()>,
     id: AtomicI64,
     /// The store has not been told what this node can run.
@@ -63,22 +63,22 @@ pub(crate) struct Node {
 }
 
 /// What a node is made of before it has joined.
-pub(crate) struct Parts {
+pub(crate) struct NodeParts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) logbook: Logbook,
-    pub(crate) desk: Desk,
+    pub(crate) logbook: LogWriterHandle,
+    pub(crate) desk: LongPollBroker,
     pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
 }
 
 impl Node {
-    pub(crate) fn new(parts: Parts, id: NodeId, setup: Setup) -> Self {
-        let signals = Arc::new(Signals::new());
+    pub(crate) fn new(parts: NodeParts, id: NodeId, setup: Setup) -> Self {
+        let signals = Arc::new(WakeSignals::new());
         let bound = parts.settings.bound.as_ref();
         let slots = if parts.settings.rooms.worker { parts.settings.slots } else { 0 };
         let slots = Slots::new(slots, bound.map(|bound| bound.max_events));
-        let configured = ArcSwap::from_pointee(Configured::new(setup, bound));
+        let configured = ArcSwap::from_pointee(ActiveSetup::new(setup, bound));
         Self {
             started: parts.settings.time.now(),
             time: parts.settings.time.clone(),
@@ -86,14 +86,14 @@ impl Node {
             store: parts.store,
             settings: parts.settings,
             metrics: parts.metrics,
-            changes: Changes::new(),
+            changes: TaskChangeNotifier::new(),
             slots,
-            running: Running::default(),
-            held: Held::default(),
+            running: RunningAttempts::default(),
+            held: StartGate::default(),
             logbook: parts.logbook,
             desk: parts.desk,
-            leases: Leases::default(),
-            redrives: Redrives::default(),
+            leases: LeaseCache::default(),
+            redrives: RedriveJobs::default(),
             ended: parts.ended,
             signals,
             nudged: Notify::new(),
@@ -115,12 +115,12 @@ impl Node {
         self.id.store(id, Ordering::Release);
     }
 
-    pub(crate) fn configured(&self) -> Arc<Configured> {
+    pub(crate) fn configured(&self) -> Arc<ActiveSetup> {
         self.configured.load_full()
     }
 
     pub(crate) fn configure(&self, setup: Setup) {
-        self.configured.store(Arc::new(Configured::new(setup, self.settings.bound.as_ref())));
+        self.configured.store(Arc::new(ActiveSetup::new(setup, self.settings.bound.as_ref())));
         self.reconfigured.send_replace(());
         self.signals.work();
     }
@@ -132,7 +132,7 @@ impl Node {
 
     /// A claim that fills these slots; none if there is nothing to fill or nothing to run, or while the node is out of
     /// service.
-    pub(crate) fn claim(&self, reserved: &Reserved) -> Option<Claim> {
+    pub(crate) fn claim(&self, reserved: &ReservedSlots) -> Option<Claim> {
         let handlers = self.configured.load().names.clone();
         let max = reserved.count();
         (max > 0 && !handlers.is_empty() && self.time.is_in_service()).then(|| Claim {
@@ -143,7 +143,12 @@ impl Node {
     }
 
     /// Starts what a claim brought, each in one of the slots that were reserved for it.
-    pub(crate) fn start(self: &Arc<Self>, claims: &mut Claims, reserved: &mut Reserved, asked: Asked) {
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        claims: &mut Claims,
+        reserved: &mut ReservedSlots,
+        asked: PauseVersion,
+    ) {
         for task in claims.tasks.drain(..) {
             attempt::start(self, task, reserved.take(), asked);
             self.slots.begun();
@@ -216,25 +221,25 @@ impl Node {
 }
 
 /// A setup, prepared for looking things up.
-pub(crate) struct Configured {
+pub(crate) struct ActiveSetup {
     pub(crate) setup: Arc<Setup>,
     /// What this node asks for.
     names: Arc<BTreeSet<HandlerName>>,
-    runs: HashMap<HandlerName, Runs>,
+    runs: HashMap<HandlerName, HandlerRunner>,
 }
 
 /// How a handler is run on this node.
-pub(crate) struct Runs {
+pub(crate) struct HandlerRunner {
     pub(crate) runner: Arc<dyn Runner>,
     pub(crate) timeout: Duration,
 }
 
-impl Configured {
-    fn new(setup: Setup, bound: Option<&Bound>) -> Self {
+impl ActiveSetup {
+    fn new(setup: Setup, bound: Option<&BoundedRun>) -> Self {
         let here = setup.handlers.iter().filter(|spec| !spec.def.pull);
         let runs = here.filter_map(|spec| {
             let runner = spec.runner.clone()?;
-            Some((spec.def.name.clone(), Runs { runner, timeout: spec.timeout }))
+            Some((spec.def.name.clone(), HandlerRunner { runner, timeout: spec.timeout }))
         });
         let runs: HashMap<_, _> = runs.collect();
         let wanted = |name: &&HandlerName| bound.is_none_or(|bound| bound.names(name));
@@ -243,7 +248,7 @@ impl Configured {
     }
 
     /// How this node runs a handler, if it does.
-    pub(crate) fn runs(&self, handler: &HandlerName) -> Option<&Runs> {
+    pub(crate) fn runs(&self, handler: &HandlerName) -> Option<&HandlerRunner> {
         self.runs.get(handler)
     }
 
@@ -255,8 +260,8 @@ impl Configured {
         enough: usize,
         now: Timestamp,
     ) -> usize {
-        const LOOK_AT: usize = 64;
-        let every = events.clone().count().div_ceil(LOOK_AT).max(1);
+        const SAMPLE_SIZE: usize = 64;
+        let every = events.clone().count().div_ceil(SAMPLE_SIZE).max(1);
         let due = events.step_by(every).filter(|event| event.due.is_none_or(|due| due <= now));
         let bindings = due.flat_map(|event| self.setup.routes.resolve(&event.kind));
         let tasks = bindings.filter(|binding| self.names.contains(&binding.handler)).count();

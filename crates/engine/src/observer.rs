@@ -22,26 +22,26 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::followers::{Follower, Followers};
+use crate::journal_tail::JournalTail;
 use crate::metrics::Metrics;
-use crate::signals::Signals;
-use crate::tail::Tail;
-use crate::time::Patience;
+use crate::time::StoreBackoff;
+use crate::wake_signals::WakeSignals;
 
 /// How long the tail is kept for nobody.
-const KEEP: Duration = Duration::from_secs(10);
+const TAIL_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the filler waits for a signal before it looks anyway.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a reader waits for the filler to catch up before it reads by itself.
-const CATCH_UP: Duration = Duration::from_millis(100);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_millis(100);
 /// How many events the filler reads at a time.
-const PIECE: usize = 2_000;
+const READ_BATCH: usize = 2_000;
 
 /// Reads for those who follow the journal: from memory near its head, from the store behind it.
 pub struct Observer {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
-    tail: RwLock<Option<Tail>>,
-    signals: Arc<Signals>,
+    tail: RwLock<Option<JournalTail>>,
+    signals: Arc<WakeSignals>,
     /// The newest id that the tail has reached.
     filled: watch::Sender<EventId>,
     followers: Arc<Followers>,
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Observer {
 }
 
 impl Observer {
-    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, signals: Arc<Signals>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, signals: Arc<WakeSignals>) -> Self {
         Self {
             store,
             metrics,
@@ -88,7 +88,7 @@ impl Observer {
             // What was committed before the question belongs to the answer.
             let newest = *self.signals.head.borrow();
             let mut filled = self.filled.subscribe();
-            let caught_up = timeout(CATCH_UP, filled.wait_for(|filled| *filled >= newest)).await;
+            let caught_up = timeout(CATCH_UP_TIMEOUT, filled.wait_for(|filled| *filled >= newest)).await;
             if caught_up.is_ok()
                 && let Some(page) = self.remembered(filter, after, until, limit)
             {
@@ -125,11 +125,11 @@ impl Observer {
     /// Waits until something that matches lies after `after`, and moves `after` over what does not match; also when the
     /// wait is given up by dropping it. Costs nothing while nothing matches.
     pub async fn matched(&self, filter: &Filter, after: &mut EventId) {
-        let _waiter = Waiter::new(self);
+        let _waiter = WaitingFollower::new(self);
         self.touch();
         let from = *after;
         let follower = self.followers.join(filter, from, || self.unmatched(filter, from));
-        Moving { follower, after }.follower.woken().await;
+        FollowerCursor { follower, after }.follower.woken().await;
     }
 
     /// Up to where nothing matches that the tail knows of. None: something does, or it does not reach back so far.
@@ -154,7 +154,7 @@ impl Observer {
     /// The filler: reads once for all who follow, for as long as somebody does.
     pub(crate) async fn fill(&self, stop: CancellationToken) {
         let filling = async {
-            let mut patience = Patience::new();
+            let mut patience = StoreBackoff::new();
             loop {
                 self.wanted.notified().await;
                 loop {
@@ -179,12 +179,12 @@ impl Observer {
         self.stopped.cancel();
     }
 
-    async fn fill_while_wanted(&self, patience: &mut Patience) -> Result<(), StoreError> {
+    async fn fill_while_wanted(&self, patience: &mut StoreBackoff) -> Result<(), StoreError> {
         let mut heard = self.signals.head.subscribe();
         if !self.is_filling() {
             let extent = self.extent().await?;
             self.signals.grown(extent.head);
-            self.set_tail(Some(Tail::starting(extent)));
+            self.set_tail(Some(JournalTail::starting(extent)));
             self.followers.begin(extent.head);
             self.filled.send_replace(extent.head);
         }
@@ -193,7 +193,7 @@ impl Observer {
             self.catch_up().await?;
             patience.reset();
             // Nobody minds a signal that does not come: the next look is never far.
-            let _ = timeout(LOOK_AGAIN, heard.changed()).await;
+            let _ = timeout(POLL_INTERVAL, heard.changed()).await;
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl Observer {
         loop {
             let after = *self.filled.borrow();
             let everything = Filter::default();
-            let read = Read { after, until: None, filter: everything, limit: PIECE, backwards: false };
+            let read = Read { after, until: None, filter: everything, limit: READ_BATCH, backwards: false };
             let page = self.read(read).await?;
             let head = page.extent.head;
             let filled = page.scanned.max(after);
@@ -251,7 +251,7 @@ impl Observer {
         self.set_tail(None);
     }
 
-    fn set_tail(&self, tail: Option<Tail>) {
+    fn set_tail(&self, tail: Option<JournalTail>) {
         *self.tail.write().unwrap_or_else(PoisonError::into_inner) = tail;
     }
 
@@ -265,33 +265,33 @@ impl Observer {
 
     fn is_wanted(&self) -> bool {
         let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting.load(Ordering::Acquire) > 0 || read_at.elapsed() < KEEP
+        self.waiting.load(Ordering::Acquire) > 0 || read_at.elapsed() < TAIL_IDLE_TIMEOUT
     }
 }
 
 /// A follower whose cursor is kept, however its wait ends.
-struct Moving<'a> {
+struct FollowerCursor<'a> {
     follower: Follower,
     after: &'a mut EventId,
 }
 
-impl Drop for Moving<'_> {
+impl Drop for FollowerCursor<'_> {
     fn drop(&mut self) {
         *self.after = self.follower.passed().max(*self.after);
     }
 }
 
 /// Counts a follower for as long as it waits.
-struct Waiter<'a>(&'a Observer);
+struct WaitingFollower<'a>(&'a Observer);
 
-impl<'a> Waiter<'a> {
+impl<'a> WaitingFollower<'a> {
     fn new(observer: &'a Observer) -> Self {
         observer.waiting.fetch_add(1, Ordering::AcqRel);
         Self(observer)
     }
 }
 
-impl Drop for Waiter<'_> {
+impl Drop for WaitingFollower<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }

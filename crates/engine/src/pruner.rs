@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::node::Node;
 
 /// How often it looks.
-const PERIOD: Duration = Duration::from_secs(10);
+const PRUNE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long it rests between two pieces.
-const REST: Duration = Duration::from_millis(20);
+const BATCH_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
     stop.run_until_cancelled(prune(node)).await;
@@ -24,7 +24,7 @@ async fn prune(node: Arc<Node>) {
     let (journal, history) = (node.settings.journal, node.settings.history);
     loop {
         if !node.time.may_fire_and_prune() {
-            sleep(PERIOD).await;
+            sleep(PRUNE_INTERVAL).await;
             continue;
         }
         match sweep(&node, journal, history).await {
@@ -32,12 +32,12 @@ async fn prune(node: Arc<Node>) {
                 if events + tasks + objects > 0 {
                     tracing::debug!(events, tasks, objects, "pruned");
                 }
-                sleep(if more { REST } else { PERIOD }).await;
+                sleep(if more { BATCH_PAUSE } else { PRUNE_INTERVAL }).await;
             }
             Err(error) => {
                 node.store_failed();
                 tracing::debug!(%error, "the pruner waits for the store");
-                sleep(PERIOD).await;
+                sleep(PRUNE_INTERVAL).await;
             }
         }
     }

@@ -39,7 +39,7 @@ pub(crate) async fn run_checks(node: Arc<Node>, stop: CancellationToken) {
 }
 
 async fn sweeps(node: Arc<Node>) {
-    let mut trust = Trust::new(Instant::now(), node.settings.lease);
+    let mut trust = RescueGuard::new(Instant::now(), node.settings.lease);
     loop {
         sleep(node.settings.sweep).await;
         let asked = Instant::now();
@@ -54,7 +54,7 @@ async fn sweeps(node: Arc<Node>) {
     }
 }
 
-async fn sweep(node: &Arc<Node>, trust: &mut Trust, asked: Instant) -> Result<(), StoreError> {
+async fn sweep(node: &Arc<Node>, trust: &mut RescueGuard, asked: Instant) -> Result<(), StoreError> {
     if !node.store.heartbeat(node.id(), node.time.now()).await? {
         rejoin(node).await?;
     } else if !node.announced() {
@@ -123,14 +123,14 @@ pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
 
 /// Whether the silence of others is theirs. It may be the store's, or this node's own.
 #[derive(Debug)]
-struct Trust {
+struct RescueGuard {
     lease: Duration,
     heard: Instant,
     failed: bool,
     rescue_from: Instant,
 }
 
-impl Trust {
+impl RescueGuard {
     fn new(now: Instant, lease: Duration) -> Self {
         Self { lease, heard: now, failed: false, rescue_from: now }
     }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_store_that_answers_is_trusted() {
         let start = Instant::now();
-        let mut trust = Trust::new(start, LEASE);
+        let mut trust = RescueGuard::new(start, LEASE);
         for sweep in 1..10 {
             let now = start + SWEEP * sweep;
             trust.answered(now, now);
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn after_trouble_the_others_get_a_full_lease() {
         let start = Instant::now();
-        let mut trust = Trust::new(start, LEASE);
+        let mut trust = RescueGuard::new(start, LEASE);
         trust.failed();
         let back = start + SWEEP;
         trust.answered(back, back);
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_node_that_slept_does_not_blame_the_others() {
         let start = Instant::now();
-        let mut trust = Trust::new(start, LEASE);
+        let mut trust = RescueGuard::new(start, LEASE);
         let woken = start + LEASE * 10;
         trust.answered(woken, woken);
         assert!(!trust.may_rescue(woken));

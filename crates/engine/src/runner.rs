@@ -37,7 +37,7 @@ pub trait Runner: Send + Sync {
 
     /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future
     /// a moment later: whatever must be cleaned up then (a process group) is cleaned up on drop.
-    async fn run(&self, delivery: Delivery) -> Outcome;
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome;
 }
 
 impl fmt::Debug for dyn Runner {
@@ -57,7 +57,7 @@ pub struct Delivery {
 
 /// How an attempt ended, and what commits with its end.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     pub ended: Ended,
     /// How the target behind the handler fares, if the attempt tells. None: the handler has no target.
     pub target: Option<Target>,
@@ -66,7 +66,7 @@ pub struct Outcome {
     pub logs: Vec<LogLine>,
 }
 
-impl Outcome {
+impl AttemptOutcome {
     pub fn done() -> Self {
         Self { ended: Ended::Succeeded { result: None }, target: None, emits: vec![], logs: vec![] }
     }

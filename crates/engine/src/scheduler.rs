@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::node::Node;
 
 /// How often it looks while the node is saturated.
-const PERIOD: Duration = Duration::from_secs(1);
+const LOOK_AHEAD_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
     stop.run_until_cancelled(look_ahead(node)).await;
@@ -28,6 +28,6 @@ async fn look_ahead(node: Arc<Node>) {
             node.store_failed();
             tracing::debug!(%error, "the look-ahead waits for the store");
         }
-        sleep(PERIOD).await;
+        sleep(LOOK_AHEAD_INTERVAL).await;
     }
 }

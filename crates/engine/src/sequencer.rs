@@ -24,33 +24,33 @@ use tokio_util::sync::CancellationToken;
 
 use crate::EmitError;
 use crate::node::Node;
-use crate::slots::Reserved;
+use crate::slots::ReservedSlots;
 
 /// How much one transaction takes.
-const BATCH: Load = Load { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
+const MAX_BATCH: EmissionLoad = EmissionLoad { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
 /// How much may wait.
-const BOUND: Load = Load { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
+const MAX_WAITING: EmissionLoad = EmissionLoad { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
 
 /// This part of the time that a commit took may pass after it until as many have come as it had; not more, for those who
 /// emitted then may have gone.
-const LINGER: u32 = 8;
-const LONGEST_LINGER: Duration = Duration::from_millis(5);
+const LINGER_DIVISOR: u32 = 8;
+const MAX_LINGER: Duration = Duration::from_millis(5);
 
 /// What a timer can tell apart.
-const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
 /// How much memory emissions take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Load {
+struct EmissionLoad {
     emissions: usize,
     events: usize,
     bytes: usize,
 }
 
-impl Load {
-    const NONE: Self = Self { emissions: 0, events: 0, bytes: 0 };
+impl EmissionLoad {
+    const EMPTY: Self = Self { emissions: 0, events: 0, bytes: 0 };
     /// That of the smallest emission.
-    const LEAST: Self = Self { emissions: 1, events: 1, bytes: size_of::<NewEvent>() };
+    const SMALLEST: Self = Self { emissions: 1, events: 1, bytes: size_of::<NewEvent>() };
 
     fn of(emission: &Emission) -> Self {
         let bytes = emission.events.iter().map(size).sum();
@@ -86,18 +86,18 @@ fn size(event: &NewEvent) -> usize {
 
 /// A share of what may wait, given back when dropped.
 #[derive(Debug)]
-struct Share {
-    load: Load,
-    of: Arc<Mutex<Load>>,
+struct LoadReservation {
+    load: EmissionLoad,
+    of: Arc<Mutex<EmissionLoad>>,
 }
 
-impl Share {
+impl LoadReservation {
     /// One that is larger than the bound by itself gets in when nothing else waits: somebody has already taken
     /// it into memory.
-    fn take(of: &Arc<Mutex<Load>>, load: Load) -> Option<Self> {
+    fn take(of: &Arc<Mutex<EmissionLoad>>, load: EmissionLoad) -> Option<Self> {
         let mut waiting = of.lock().unwrap_or_else(PoisonError::into_inner);
         let together = waiting.plus(load);
-        if !together.within(BOUND) && *waiting != Load::NONE {
+        if !together.within(MAX_WAITING) && *waiting != EmissionLoad::EMPTY {
             return None;
         }
         *waiting = together;
@@ -105,37 +105,38 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for LoadReservation {
     fn drop(&mut self) {
         let mut waiting = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         *waiting = waiting.minus(self.load);
     }
 }
 
-type Answer = Result<Receipt, EmitError>;
+type EmitResult = Result<Receipt, EmitError>;
 
 #[derive(Debug)]
-struct Pending {
+struct PendingEmission {
     emission: Emission,
-    answer: oneshot::Sender<Answer>,
-    share: Share,
+    answer: oneshot::Sender<EmitResult>,
+    share: LoadReservation,
 }
 
 /// Where producers hand over what they emit.
 #[derive(Clone, Debug)]
-pub(crate) struct Intake {
-    pending: mpsc::UnboundedSender<Pending>,
-    waiting: Arc<Mutex<Load>>,
+pub(crate) struct EmissionSender {
+    pending: mpsc::UnboundedSender<PendingEmission>,
+    waiting: Arc<Mutex<EmissionLoad>>,
 }
 
-impl Intake {
+impl EmissionSender {
     /// Answers when the events are durable.
-    pub(crate) async fn emit(&self, emission: Emission) -> Answer {
-        let share = Share::take(&self.waiting, Load::of(&emission)).ok_or(EmitError::Overloaded)?;
+    pub(crate) async fn emit(&self, emission: Emission) -> EmitResult {
+        let share =
+            LoadReservation::take(&self.waiting, EmissionLoad::of(&emission)).ok_or(EmitError::Overloaded)?;
         let (answer, answered) = oneshot::channel();
         let closed = |_| EmitError::Store(StoreError::Closed);
         self.pending
-            .send(Pending { emission, answer, share })
+            .send(PendingEmission { emission, answer, share })
             .map_err(|_| EmitError::Store(StoreError::Closed))?;
         answered.await.map_err(closed)?
     }
@@ -144,27 +145,27 @@ impl Intake {
 /// The room.
 pub(crate) struct Sequencer {
     node: Arc<Node>,
-    inbox: Inbox,
+    inbox: EmissionQueue,
 }
 
 /// What was handed over and is to be journaled.
 #[derive(Debug)]
-struct Inbox {
-    pending: mpsc::UnboundedReceiver<Pending>,
+struct EmissionQueue {
+    pending: mpsc::UnboundedReceiver<PendingEmission>,
     /// One that no longer fitted into the last batch.
-    held_over: Option<Pending>,
+    held_over: Option<PendingEmission>,
     /// How many emissions the last batch had, and until when as many are waited for.
     last: usize,
     linger: Instant,
 }
 
-impl Inbox {
-    fn new(pending: mpsc::UnboundedReceiver<Pending>) -> Self {
+impl EmissionQueue {
+    fn new(pending: mpsc::UnboundedReceiver<PendingEmission>) -> Self {
         Self { pending, held_over: None, last: 0, linger: Instant::now() }
     }
 
     /// The first one of the next batch; none if there will be none.
-    async fn first(&mut self, stop: &CancellationToken) -> Option<Pending> {
+    async fn first(&mut self, stop: &CancellationToken) -> Option<PendingEmission> {
         loop {
             if let Some(pending) = self.held_over.take() {
                 return Some(pending);
@@ -178,16 +179,16 @@ impl Inbox {
     }
 
     /// The first one and whatever else waits or comes in a moment, as far as it fits.
-    async fn gather(&mut self, first: Pending) -> Vec<Pending> {
+    async fn gather(&mut self, first: PendingEmission) -> Vec<PendingEmission> {
         // Producers that were answered a moment ago may have the next one ready.
         tokio::task::yield_now().await;
         let mut load = first.share.load;
         let mut batch = vec![first];
-        while load.plus(Load::LEAST).within(BATCH)
+        while load.plus(EmissionLoad::SMALLEST).within(MAX_BATCH)
             && let Some(next) = self.next(batch.len()).await
         {
             load = load.plus(next.share.load);
-            if !load.within(BATCH) {
+            if !load.within(MAX_BATCH) {
                 self.held_over = Some(next);
                 break;
             }
@@ -197,10 +198,10 @@ impl Inbox {
     }
 
     /// The next one for a batch that has so many.
-    async fn next(&mut self, gathered: usize) -> Option<Pending> {
+    async fn next(&mut self, gathered: usize) -> Option<PendingEmission> {
         match self.pending.try_recv() {
             Ok(pending) => Some(pending),
-            Err(_) if gathered >= self.last || self.linger < Instant::now() + SHORTEST_WAIT => None,
+            Err(_) if gathered >= self.last || self.linger < Instant::now() + TIMER_RESOLUTION => None,
             Err(_) => timeout_at(self.linger, self.pending.recv()).await.ok().flatten(),
         }
     }
@@ -208,15 +209,15 @@ impl Inbox {
     /// So many emissions were committed, which took so long.
     fn committed(&mut self, emissions: usize, took: Duration) {
         self.last = emissions;
-        self.linger = Instant::now() + (took / LINGER).min(LONGEST_LINGER);
+        self.linger = Instant::now() + (took / LINGER_DIVISOR).min(MAX_LINGER);
     }
 }
 
 impl Sequencer {
-    pub(crate) fn new(node: Arc<Node>) -> (Intake, Self) {
+    pub(crate) fn new(node: Arc<Node>) -> (EmissionSender, Self) {
         let (sender, pending) = mpsc::unbounded_channel();
-        let intake = Intake { pending: sender, waiting: Arc::default() };
-        (intake, Self { node, inbox: Inbox::new(pending) })
+        let intake = EmissionSender { pending: sender, waiting: Arc::default() };
+        (intake, Self { node, inbox: EmissionQueue::new(pending) })
     }
 
     /// Journals until told to stop, and then what was handed over before.
@@ -229,11 +230,11 @@ impl Sequencer {
         }
     }
 
-    async fn commit(&self, batch: Vec<Pending>) {
+    async fn commit(&self, batch: Vec<PendingEmission>) {
         let node = &self.node;
         let mut emissions = Vec::with_capacity(batch.len());
         let mut producers = Vec::with_capacity(batch.len());
-        for Pending { emission, answer, share } in batch {
+        for PendingEmission { emission, answer, share } in batch {
             emissions.push(emission);
             producers.push((answer, share));
         }
@@ -267,11 +268,11 @@ impl Sequencer {
     }
 
     /// Sets slots aside for the tasks that this batch will make.
-    fn reserve(&self, emissions: &[Emission]) -> Reserved {
+    fn reserve(&self, emissions: &[Emission]) -> ReservedSlots {
         let slots = &self.node.slots;
         let free = slots.available();
         if free == 0 || slots.troubled() {
-            return Reserved::none();
+            return ReservedSlots::none();
         }
         let events = emissions.iter().flat_map(|emission| &emission.events);
         slots.reserve(self.node.configured().ready_tasks(events, free, self.node.time.now()))
@@ -308,27 +309,27 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded_and_given_back() {
-        let waiting = Arc::new(Mutex::new(Load::NONE));
-        let half = Load { emissions: 1, events: 1, bytes: BOUND.bytes / 2 };
-        let first = Share::take(&waiting, half).unwrap();
-        let second = Share::take(&waiting, half).unwrap();
-        assert!(Share::take(&waiting, half).is_none());
+        let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
+        let half = EmissionLoad { emissions: 1, events: 1, bytes: MAX_WAITING.bytes / 2 };
+        let first = LoadReservation::take(&waiting, half).unwrap();
+        let second = LoadReservation::take(&waiting, half).unwrap();
+        assert!(LoadReservation::take(&waiting, half).is_none());
         drop(first);
-        assert!(Share::take(&waiting, half).is_some());
+        assert!(LoadReservation::take(&waiting, half).is_some());
         drop(second);
-        assert_eq!(*waiting.lock().unwrap(), Load::NONE);
+        assert_eq!(*waiting.lock().unwrap(), EmissionLoad::EMPTY);
     }
 
-    fn handed_over(sender: &mpsc::UnboundedSender<Pending>) {
+    fn handed_over(sender: &mpsc::UnboundedSender<PendingEmission>) {
         let emission = Emission { events: vec![], idempotency: None };
-        let share = Share::take(&Arc::default(), Load::of(&emission)).unwrap();
-        sender.send(Pending { emission, answer: oneshot::channel().0, share }).unwrap();
+        let share = LoadReservation::take(&Arc::default(), EmissionLoad::of(&emission)).unwrap();
+        sender.send(PendingEmission { emission, answer: oneshot::channel().0, share }).unwrap();
     }
 
     /// How many are in a batch whose second and third emission come so late.
     async fn gathered(last: usize, took: Duration, later: Duration) -> usize {
         let (sender, pending) = mpsc::unbounded_channel();
-        let mut inbox = Inbox::new(pending);
+        let mut inbox = EmissionQueue::new(pending);
         inbox.committed(last, took);
         handed_over(&sender);
         let first = inbox.first(&CancellationToken::new()).await.unwrap();
@@ -357,7 +358,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_comes_later_does_not_wait() {
         let (sender, pending) = mpsc::unbounded_channel();
-        let mut inbox = Inbox::new(pending);
+        let mut inbox = EmissionQueue::new(pending);
         inbox.committed(8, Duration::from_millis(40));
         tokio::time::sleep(Duration::from_millis(6)).await;
         handed_over(&sender);
@@ -369,10 +370,12 @@ mod tests {
 
     #[test]
     fn a_large_one_gets_in_alone() {
-        let waiting = Arc::new(Mutex::new(Load::NONE));
-        let huge = Load { emissions: 1, events: BOUND.events + 1, bytes: 1 };
-        let share = Share::take(&waiting, huge).unwrap();
-        assert!(Share::take(&waiting, Load { emissions: 1, events: 1, bytes: 1 }).is_none());
+        let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
+        let huge = EmissionLoad { emissions: 1, events: MAX_WAITING.events + 1, bytes: 1 };
+        let share = LoadReservation::take(&waiting, huge).unwrap();
+        assert!(
+            LoadReservation::take(&waiting, EmissionLoad { emissions: 1, events: 1, bytes: 1 }).is_none()
+        );
         drop(share);
     }
 }

@@ -29,17 +29,17 @@ pub struct Settings {
     pub history: Retention,
     /// How long an unused object is kept after its last event.
     pub objects: Duration,
-    pub rooms: Rooms,
+    pub rooms: EnabledServices,
     /// The time source of the node. Measure the clock of a store's server before opening the store, so that nothing is
     /// written by a clock that is off.
     pub time: Arc<TimeSource>,
     /// A run that ends by itself; a node that goes on for ever has none.
-    pub bound: Option<Bound>,
+    pub bound: Option<BoundedRun>,
 }
 
 /// What a bounded run does. It takes handlers and routes as the store has them.
 #[derive(Clone, Debug)]
-pub struct Bound {
+pub struct BoundedRun {
     /// It runs only these; all that it can if empty.
     pub handlers: BTreeSet<HandlerName>,
     /// It begins no more attempts than this.
@@ -60,7 +60,7 @@ impl Default for Settings {
             journal: Retention::default(),
             history: Retention::default(),
             objects: OBJECTS_RETAIN_FOR,
-            rooms: Rooms::default(),
+            rooms: EnabledServices::default(),
             time: Arc::default(),
             bound: None,
         }
@@ -69,7 +69,7 @@ impl Default for Settings {
 
 /// Which rooms this process runs. Emitting and reading work in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rooms {
+pub struct EnabledServices {
     pub scheduler: bool,
     pub worker: bool,
     pub clock: bool,
@@ -77,7 +77,7 @@ pub struct Rooms {
     pub pruner: bool,
 }
 
-impl Default for Rooms {
+impl Default for EnabledServices {
     fn default() -> Self {
         Self { scheduler: true, worker: true, clock: true, rescuer: true, pruner: true }
     }
@@ -90,7 +90,7 @@ pub struct Setup {
     pub routes: Routes,
     /// The shares of tenants in the round robin; 1 for those not named.
     pub tenants: BTreeMap<Tenant, Weight>,
-    pub schedules: Vec<Schedule>,
+    pub schedules: Vec<ScheduleSpec>,
     pub chains: Vec<Chain>,
     /// Which chains events make orders for.
     pub chain_routes: ChainRoutes,
@@ -100,7 +100,7 @@ pub struct Setup {
 
 /// Makes an event, a task or an order at planned times.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Schedule {
+pub struct ScheduleSpec {
     pub name: ScheduleName,
     pub when: cron::Schedule,
     pub makes: Makes,
@@ -112,7 +112,7 @@ pub struct Schedule {
     pub jitter: Duration,
 }
 
-impl Schedule {
+impl ScheduleSpec {
     /// One with the usual policies.
     pub fn new(name: ScheduleName, when: cron::Schedule, makes: Makes) -> Self {
         Self {

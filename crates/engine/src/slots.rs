@@ -26,50 +26,50 @@ pub(crate) struct Slots {
     closed: AtomicBool,
     troubled: AtomicBool,
     returned: Notify,
-    budget: Option<Budget>,
-    kept: Mutex<Kept>,
+    budget: Option<AttemptBudget>,
+    kept: Mutex<FreshReserve>,
 }
 
 /// How many slots the worker leaves free: as many more as were missed, at first a quarter of all and never more than
 /// half, and an eighth fewer whenever none was missed for a while.
 #[derive(Debug)]
-struct Kept {
+struct FreshReserve {
     slots: usize,
     since: Instant,
 }
 
 /// Beside a flood, 10 % of a thousand tasks a second found no slot where one in eight was left free, 2 % with one in
 /// four; after a slow commit more come at once than that.
-const FIRST_KEPT: usize = 4;
-const MOST_KEPT: usize = 2;
-const KEEP_FOR: Duration = Duration::from_secs(2);
+const FIRST_RESERVE_DIVISOR: usize = 4;
+const MAX_RESERVE_DIVISOR: usize = 2;
+const RESERVE_STEP_INTERVAL: Duration = Duration::from_secs(2);
 /// After so many times that none is kept any more, however many there were.
-const FADING: usize = 8;
+const RESERVE_STEPS: usize = 8;
 
-impl Kept {
+impl FreshReserve {
     fn missed(&mut self, count: usize, all: usize) {
-        let slots = (self.now().0 + count).max(all / FIRST_KEPT).min(all / MOST_KEPT);
+        let slots = (self.now().0 + count).max(all / FIRST_RESERVE_DIVISOR).min(all / MAX_RESERVE_DIVISOR);
         *self = Self { slots, since: Instant::now() };
     }
 
     /// How many are kept now, and for how long it will be so many.
     fn now(&self) -> (usize, Duration) {
         let passed = self.since.elapsed();
-        let steps = (passed.as_millis() / KEEP_FOR.as_millis()) as usize;
-        let left = KEEP_FOR.saturating_mul(steps as u32 + 1).saturating_sub(passed);
-        let step = self.slots.div_ceil(FADING);
+        let steps = (passed.as_millis() / RESERVE_STEP_INTERVAL.as_millis()) as usize;
+        let left = RESERVE_STEP_INTERVAL.saturating_mul(steps as u32 + 1).saturating_sub(passed);
+        let step = self.slots.div_ceil(RESERVE_STEPS);
         (self.slots.saturating_sub(steps.saturating_mul(step)), left)
     }
 }
 
 #[derive(Debug)]
-struct Budget {
+struct AttemptBudget {
     left: Arc<Semaphore>,
     /// How many attempts have yet to begin.
     unbegun: watch::Sender<usize>,
 }
 
-impl Budget {
+impl AttemptBudget {
     fn new(attempts: u64) -> Self {
         let attempts = usize::try_from(attempts).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         Self { left: Arc::new(Semaphore::new(attempts)), unbegun: watch::Sender::new(attempts) }
@@ -80,13 +80,13 @@ impl Slots {
     /// So many slots, for so many attempts altogether, if that is bounded.
     pub(crate) fn new(all: usize, attempts: Option<u64>) -> Self {
         Self {
-            budget: attempts.map(Budget::new),
+            budget: attempts.map(AttemptBudget::new),
             all,
             free: Arc::new(Semaphore::new(all)),
             closed: AtomicBool::new(false),
             troubled: AtomicBool::new(false),
             returned: Notify::new(),
-            kept: Mutex::new(Kept { slots: 0, since: Instant::now() }),
+            kept: Mutex::new(FreshReserve { slots: 0, since: Instant::now() }),
         }
     }
 
@@ -106,7 +106,7 @@ impl Slots {
 
     /// So many tasks whose turn it was found no slot. A node with few slots keeps none back all the same.
     pub(crate) fn missed(&self, count: usize) {
-        if self.all >= FIRST_KEPT {
+        if self.all >= FIRST_RESERVE_DIVISOR {
             self.kept().missed(count, self.all);
         }
     }
@@ -122,29 +122,29 @@ impl Slots {
         self.available().saturating_sub(self.kept().now().0)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, FreshReserve> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes up to `most` free slots, without waiting for more.
-    pub(crate) fn reserve(&self, most: usize) -> Reserved {
+    pub(crate) fn reserve(&self, most: usize) -> ReservedSlots {
         loop {
             let wanted = self.available().min(most).min(u32::MAX as usize) as u32;
             if wanted == 0 {
-                return Reserved::none();
+                return ReservedSlots::none();
             }
             let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(wanted);
             let budget = self.budget.as_ref().map(|budget| take(&budget.left)).transpose();
             // Somebody else may have been quicker; then there are fewer to ask for.
             if let (Ok(slots), Ok(budget)) = (take(&self.free), budget) {
-                return Reserved { slots: Some(slots), budget };
+                return ReservedSlots { slots: Some(slots), budget };
             }
         }
     }
 
     /// Gives back what a claim of the sequencer did not fill, and tells the worker, who may have found none
     /// free in the meantime.
-    pub(crate) fn give_back(&self, reserved: Reserved) {
+    pub(crate) fn give_back(&self, reserved: ReservedSlots) {
         if reserved.count() > 0 {
             drop(reserved);
             self.returned.notify_one();
@@ -203,12 +203,12 @@ impl Slots {
 
 /// Slots set aside for a claim. What is not taken is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reserved {
+pub(crate) struct ReservedSlots {
     slots: Option<OwnedSemaphorePermit>,
     budget: Option<OwnedSemaphorePermit>,
 }
 
-impl Reserved {
+impl ReservedSlots {
     pub(crate) fn none() -> Self {
         Self { slots: None, budget: None }
     }
@@ -265,13 +265,13 @@ mod tests {
     #[test]
     fn ever_fewer_are_left_free_when_none_is_missed() {
         let kept = |halves: u32| {
-            let since = Instant::now().checked_sub(KEEP_FOR / 2 * halves).unwrap();
-            Kept { slots: 3, since }.now()
+            let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL / 2 * halves).unwrap();
+            FreshReserve { slots: 3, since }.now()
         };
         assert_eq!([0, 3, 5, 7, 1_001].map(|halves| kept(halves).0), [3, 2, 1, 0, 0]);
-        assert!(kept(3).1 <= KEEP_FOR / 2 && kept(3).1 > Duration::ZERO);
-        let since = Instant::now().checked_sub(KEEP_FOR * 4).unwrap();
-        assert_eq!(Kept { slots: 1_024, since }.now().0, 512, "many fade as fast as few");
+        assert!(kept(3).1 <= RESERVE_STEP_INTERVAL / 2 && kept(3).1 > Duration::ZERO);
+        let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL * 4).unwrap();
+        assert_eq!(FreshReserve { slots: 1_024, since }.now().0, 512, "many fade as fast as few");
     }
 
     #[test]

@@ -18,16 +18,16 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::attempt_ending::EndedAttempt;
 use crate::node::Node;
-use crate::settle::EndedAttempt;
-use crate::time::Patience;
+use crate::time::StoreBackoff;
 
 /// How many ends one transaction takes.
-const MOST_ENDS: usize = 1024;
+const MAX_ENDS_PER_BATCH: usize = 1024;
 /// How long the last ends are tried when the node stops.
-const LAST_TRIES: Duration = Duration::from_secs(5);
+const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// A task that is due and yet not to be had (another node was quicker) is not asked for in a tight loop.
-const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
+const MIN_SLEEP: Duration = Duration::from_millis(20);
 
 /// The room.
 pub(crate) struct Worker {
@@ -41,12 +41,20 @@ pub(crate) struct Worker {
     due: Option<Timestamp>,
     /// The store did not answer the last time.
     failing: bool,
-    patience: Patience,
+    patience: StoreBackoff,
 }
 
 impl Worker {
     pub(crate) fn new(node: Arc<Node>, ended: mpsc::UnboundedReceiver<EndedAttempt>) -> Self {
-        Self { node, ended, kept: vec![], look: true, due: None, failing: false, patience: Patience::new() }
+        Self {
+            node,
+            ended,
+            kept: vec![],
+            look: true,
+            due: None,
+            failing: false,
+            patience: StoreBackoff::new(),
+        }
     }
 
     /// Works until told to stop; then sends the ends that are left.
@@ -74,7 +82,7 @@ impl Worker {
             self.node.saturated.send_if_modified(|was| std::mem::replace(was, saturated) != saturated);
             let nap = self.nap();
             tokio::select! {
-                taken = self.ended.recv_many(&mut self.kept, MOST_ENDS) => return taken > 0,
+                taken = self.ended.recv_many(&mut self.kept, MAX_ENDS_PER_BATCH) => return taken > 0,
                 () = self.node.signals.worker.notified() => self.look = true,
                 () = self.node.slots.returned() => {}
                 () = sleep(nap) => self.look = true,
@@ -87,7 +95,7 @@ impl Worker {
     /// was put right would matter.
     fn nap(&self) -> Duration {
         let longest = self.node.slots.keeping().unwrap_or(Duration::MAX).min(self.node.settings.sweep);
-        let due = self.due.map_or(longest, |due| due.since(self.node.time.now()).max(SHORTEST_SLEEP));
+        let due = self.due.map_or(longest, |due| due.since(self.node.time.now()).max(MIN_SLEEP));
         due.min(longest)
     }
 
@@ -95,7 +103,7 @@ impl Worker {
     async fn turn(&mut self) {
         // Attempts that are through but for a moment on this thread come along.
         tokio::task::yield_now().await;
-        while self.kept.len() < MOST_ENDS
+        while self.kept.len() < MAX_ENDS_PER_BATCH
             && let Ok(ended) = self.ended.try_recv()
         {
             self.kept.push(ended);
@@ -177,7 +185,7 @@ impl Worker {
     /// The ends that are left when the node stops. Those that the store does not take in time are its loss:
     /// the rescuer gives the tasks to others.
     async fn last_ends(&mut self) {
-        let deadline = Instant::now() + LAST_TRIES;
+        let deadline = Instant::now() + FINAL_FLUSH_TIMEOUT;
         loop {
             while let Ok(ended) = self.ended.try_recv() {
                 self.kept.push(ended);

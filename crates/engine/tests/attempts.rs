@@ -12,7 +12,7 @@ use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::store::{Ended, Tasks};
 use pointsman_core::task::{AttemptEnd, EndReason, Level, LogLine};
 use pointsman_core::{Event, NewEvent, Status};
-use pointsman_engine::{Delivery, Engine, Outcome};
+use pointsman_engine::{AttemptOutcome, Delivery, Engine};
 
 async fn all_events(engine: &Engine) -> Vec<Arc<Event>> {
     emitted(engine).await
@@ -21,12 +21,15 @@ async fn all_events(engine: &Engine) -> Vec<Arc<Event>> {
 #[tokio::test]
 async fn a_failure_is_retried_and_then_final() {
     let store = store();
-    let engine = House::default()
-        .handler("h", |d: Delivery| async move { Outcome::failed(format!("fault {}", d.task.attempt)) })
+    let engine = TestEngineBuilder::default()
+        .handler(
+            "h",
+            |d: Delivery| async move { AttemptOutcome::failed(format!("fault {}", d.task.attempt)) },
+        )
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let retry = watcher.until(|c| c.attempt == 1 && c.status == Status::New).await;
     assert!(retry.due.is_some() && retry.error.as_deref() == Some("fault 1"));
@@ -35,25 +38,25 @@ async fn a_failure_is_retried_and_then_final() {
     let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.attempts.len(), 3);
     assert_eq!(task.life.retries, 2);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_handler_may_say_that_a_failure_is_final() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("h", |_| async {
             let ended = Ended::Failed { error: "no use".into(), code: 1, after: None, last: true };
-            Outcome { ended, ..Outcome::done() }
+            AttemptOutcome { ended, ..AttemptOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let ended = watcher.ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Error, 1));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -70,35 +73,38 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
                     1 => snoozed(until),
                     _ => {
                         early.fetch_or(now() < until, Ordering::SeqCst);
-                        Outcome::done()
+                        AttemptOutcome::done()
                     }
                 }
             }
         }
     };
-    let engine = House::default().handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let ended = watcher.ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Done, 2));
     assert!(!early.load(Ordering::SeqCst));
     let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.life.retries, 0);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_delayed_event_is_not_handled_before_its_time() {
     let store = store();
-    let engine =
-        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = TaskWatcher::of(&engine);
     let due = now().plus(Duration::from_millis(200));
     emit(&engine, vec![NewEvent { due: Some(due), ..event("a", "late") }, event("a", "now")]).await;
     let ended = watcher.ended(2).await;
     assert_eq!(ended[0].key.as_ref().unwrap().as_str(), "now");
     assert!(ended[1].at >= due);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -112,11 +118,11 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
             async move {
                 d.cancel.cancelled().await;
                 cancelled.store(true, Ordering::SeqCst);
-                Outcome::done()
+                AttemptOutcome::done()
             }
         }
     };
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler_with(
             "h",
             |spec| {
@@ -128,12 +134,12 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let ended = watcher.ended(1).await.remove(0);
     assert_eq!((ended.status, ended.error.as_deref()), (Status::Error, Some("timed out after 30ms")));
     assert!(cancelled.load(Ordering::SeqCst));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -156,7 +162,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
             }
         }
     };
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler_with(
             "h",
             |spec| {
@@ -168,50 +174,50 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     assert_eq!(watcher.ended(1).await[0].status, Status::Error);
     assert!(cleaned.load(Ordering::SeqCst));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_panic_is_a_failure_with_its_message() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             assert!(d.task.attempt > 1, "first time unlucky");
-            Outcome::done()
+            AttemptOutcome::done()
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let failed = watcher.until(|c| c.error.is_some()).await;
     assert_eq!(failed.error.as_deref(), Some("the handler panicked: first time unlucky"));
     assert_eq!(watcher.ended(1).await[0].status, Status::Done);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn emits_commit_with_the_end_and_name_their_cause() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             let emits = vec![event("b", "y"), event("b", "z")];
             let ended = match d.task.attempt {
                 1 => Ended::Failed { error: "once".into(), code: 1, after: None, last: false },
                 _ => Ended::Succeeded { result: None },
             };
-            Outcome { ended, emits, ..Outcome::done() }
+            AttemptOutcome { ended, emits, ..AttemptOutcome::done() }
         })
-        .handler("next", |_| async { Outcome::done() })
+        .handler("next", |_| async { AttemptOutcome::done() })
         .route("a", "h")
         .route("b", "next")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     watcher.ended(3).await;
     let events = all_events(&engine).await;
@@ -221,43 +227,45 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
         let cause = emitted.cause.unwrap();
         assert_eq!((cause.event, cause.depth), (Some(events[0].id), 1));
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_storm_of_events_is_stopped() {
     let store = store();
-    let engine = House::default()
-        .handler("again", |_| async { Outcome { emits: vec![event("a", "x")], ..Outcome::done() } })
+    let engine = TestEngineBuilder::default()
+        .handler("again", |_| async {
+            AttemptOutcome { emits: vec![event("a", "x")], ..AttemptOutcome::done() }
+        })
         .route("a", "again")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let ended = watcher.until(|c| c.status == Status::Error).await;
     assert!(ended.error.unwrap().contains("event storm"));
     assert_eq!(ended.attempt, 1);
     let events = all_events(&engine).await;
     assert_eq!(events.len(), usize::from(MAX_DEPTH) + 1);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_handler_may_not_emit_what_is_the_engines() {
     for kind in ["OrderStarted", "Torn", "task"] {
         let store = store();
-        let engine = House::default()
+        let engine = TestEngineBuilder::default()
             .handler("h", move |_| async move {
-                Outcome { emits: vec![event("b", "x"), event(kind, "x")], ..Outcome::done() }
+                AttemptOutcome { emits: vec![event("b", "x"), event(kind, "x")], ..AttemptOutcome::done() }
             })
             .route("a", "h")
             .start(&store)
             .await;
-        let mut watcher = Watcher::of(&engine);
+        let mut watcher = TaskWatcher::of(&engine);
         emit(&engine, vec![event("a", "x")]).await;
         assert_eq!(watcher.ended(1).await[0].status, Status::Error, "{kind}");
         assert_eq!(all_events(&engine).await.len(), 1, "{kind}");
-        engine.stop(PATIENCE).await;
+        engine.stop(TEST_TIMEOUT).await;
     }
 }
 
@@ -265,18 +273,18 @@ async fn a_handler_may_not_emit_what_is_the_engines() {
 async fn every_line_is_kept_in_order_up_to_the_limit() {
     const LINES: usize = 10_500;
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..LINES {
                 d.log.line(now(), Level::Info, format!("line {n}")).await;
             }
             let last = LogLine { time: now(), level: Level::Info, message: "with the end".into() };
-            Outcome { logs: vec![last], ..Outcome::done() }
+            AttemptOutcome { logs: vec![last], ..AttemptOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let ended = watcher.ended(1).await.remove(0);
     let page = store.logs(&ended.id, 0, 20_000).await.unwrap().unwrap();
@@ -285,23 +293,23 @@ async fn every_line_is_kept_in_order_up_to_the_limit() {
         assert_eq!(stored.line.message, format!("line {n}"));
     }
     assert!(page.lines[10_000].line.message.contains("output is cut here"));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn lines_of_many_attempts_do_not_mix_and_those_of_failures_stay() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..50 {
                 d.log.line(now(), Level::Info, format!("{} {n}", d.task.attempt)).await;
             }
-            if d.task.attempt == 1 { Outcome::failed("once") } else { Outcome::done() }
+            if d.task.attempt == 1 { AttemptOutcome::failed("once") } else { AttemptOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, (0..20).map(|n| event("a", &format!("k{n}"))).collect()).await;
     for ended in watcher.ended(20).await {
         let page = store.logs(&ended.id, 0, 1000).await.unwrap().unwrap();
@@ -309,21 +317,21 @@ async fn lines_of_many_attempts_do_not_mix_and_those_of_failures_stay() {
         let expected: Vec<_> = (1..=2).flat_map(|a| (0..50).map(move |n| format!("{a} {n}"))).collect();
         assert_eq!(lines, expected);
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_task_ends_its_attempt() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             d.cancel.cancelled().await;
-            Outcome::done()
+            AttemptOutcome::done()
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let running = watcher.until(|c| c.status == Status::Locked).await;
     engine.cancel(&running.id).await.unwrap().unwrap();
@@ -339,5 +347,5 @@ async fn a_cancelled_task_ends_its_attempt() {
     let (task, _) = store.task(&running.id).await.unwrap().unwrap();
     assert_eq!(task.life.state.status(), Status::Error);
     assert_eq!(task.attempts.last().unwrap().end, AttemptEnd::Canceled);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -36,13 +36,13 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
         .await
     };
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .slots(1)
         .runner("h", Some(Arc::new(handler(url))), |def| def.retry.max = 0)
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     let events = (0..10).map(|number| event("a", &format!("k{number}"))).collect();
     let receipt = emit(&engine, events).await;
     let ended = watcher.ended(10).await;
@@ -56,12 +56,12 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
         snoozes += done.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Snoozed).count();
     }
     assert_eq!(snoozes, 1);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 /// How many requests were there at the same time, request by request.
 #[derive(Clone, Default)]
-struct Crowd {
+struct ConcurrentRequests {
     there: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<usize>>>,
 }
@@ -70,7 +70,7 @@ struct Crowd {
 async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     const SLOTS: usize = 8;
     const FAILURES: usize = 40;
-    let crowd = Crowd::default();
+    let crowd = ConcurrentRequests::default();
     let seen = crowd.seen.clone();
     let app = Router::new().fallback(move || {
         let crowd = crowd.clone();
@@ -91,7 +91,7 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     tokio::spawn(async move { axum::serve(listener, app).await });
 
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .slots(SLOTS)
         .runner("h", Some(Arc::new(handler(url))), |def| {
             def.retry.max = 100;
@@ -100,7 +100,7 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, (0..50).map(|number| event("a", &format!("k{number}"))).collect()).await;
     let ended = watcher.ended(50).await;
     assert!(ended.iter().all(|change| change.status == Status::Done));
@@ -109,5 +109,5 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     let ailing = &seen[AILING as usize + SLOTS..FAILURES];
     assert!(ailing.iter().all(|there| *there == 1), "{seen:?}");
     assert!(seen[..AILING as usize].iter().max() > Some(&1), "before that they came together: {seen:?}");
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

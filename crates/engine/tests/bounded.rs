@@ -8,11 +8,11 @@ use std::time::Duration;
 use common::*;
 use pointsman_core::NewEvent;
 use pointsman_core::store::Registry;
-use pointsman_engine::{Bound, Outcome, Unfit};
+use pointsman_engine::{AttemptOutcome, BoundedRun, BoundedRunError};
 use pointsman_store_sqlite::SqliteStore;
 
-fn house(diary: &Diary) -> House {
-    House::default()
+fn house(diary: &CallLog) -> TestEngineBuilder {
+    TestEngineBuilder::default()
         .slots(4)
         .handler("one", noting(diary))
         .handler("other", noting(diary))
@@ -20,30 +20,30 @@ fn house(diary: &Diary) -> House {
         .route("b", "other")
 }
 
-fn bounded(diary: &Diary, handlers: &[&str], max_events: u64) -> House {
+fn bounded(diary: &CallLog, handlers: &[&str], max_events: u64) -> TestEngineBuilder {
     let mut house = house(diary);
     house.settings.bound = Some(bound(handlers, max_events));
     house
 }
 
-fn bound(handlers: &[&str], max_events: u64) -> Bound {
-    Bound { handlers: handlers.iter().map(|h| name(h)).collect(), max_events }
+fn bound(handlers: &[&str], max_events: u64) -> BoundedRun {
+    BoundedRun { handlers: handlers.iter().map(|h| name(h)).collect(), max_events }
 }
 
 /// A node that runs nothing has told the store of the handlers, and these events wait.
-async fn serve_before(store: &SqliteStore, mut house: House, events: Vec<NewEvent>) {
+async fn serve_before(store: &SqliteStore, mut house: TestEngineBuilder, events: Vec<NewEvent>) {
     house.settings.rooms.worker = false;
     house.settings.rooms.rescuer = false;
     let engine = house.start(store).await;
     if !events.is_empty() {
         emit(&engine, events).await;
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_more_attempts_begin_than_were_asked_for() {
-    let (store, diary) = (store(), Diary::default());
+    let (store, diary) = (store(), CallLog::default());
     serve_before(&store, house(&diary), vec![]).await;
     let engine = bounded(&diary, &[], 25).start(&store).await;
     // Some are there before, and some are claimed as they are made.
@@ -53,7 +53,7 @@ async fn no_more_attempts_begin_than_were_asked_for() {
     }
     soon("the bound", engine.bound_reached()).await;
     assert_eq!(diary.read().len(), 25);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
     assert_eq!(diary.read().len(), 25);
     let queues = store.queues(None).await.unwrap();
     let left: u64 = queues.iter().map(|queue| queue.ready + queue.scheduled + queue.running).sum();
@@ -62,10 +62,10 @@ async fn no_more_attempts_begin_than_were_asked_for() {
 
 #[tokio::test]
 async fn only_the_named_handlers_are_run() {
-    let (store, diary) = (store(), Diary::default());
+    let (store, diary) = (store(), CallLog::default());
     serve_before(&store, house(&diary), vec![]).await;
     let engine = bounded(&diary, &["other"], 3).start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, (0..4).map(|number| event("a", &format!("k{number}"))).collect()).await;
     emit(&engine, (0..3).map(|number| event("b", &format!("k{number}"))).collect()).await;
     watcher.ended(3).await;
@@ -78,15 +78,15 @@ async fn only_the_named_handlers_are_run() {
 
 #[tokio::test]
 async fn a_failure_that_is_tried_again_counts_twice() {
-    let (store, diary) = (store(), Diary::default());
+    let (store, diary) = (store(), CallLog::default());
     let noted = diary.clone();
     let house = || {
         let noted = noted.clone();
         let failing = move |_| {
             noted.note("ran");
-            async { Outcome::failed("again") }
+            async { AttemptOutcome::failed("again") }
         };
-        House::default().handler("h", failing).route("a", "h")
+        TestEngineBuilder::default().handler("h", failing).route("a", "h")
     };
     serve_before(&store, house(), vec![event("a", "x")]).await;
     let mut house = house();
@@ -94,25 +94,25 @@ async fn a_failure_that_is_tried_again_counts_twice() {
     let engine = house.start(&store).await;
     soon("the bound", engine.bound_reached()).await;
     assert_eq!(diary.read().len(), 2);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_guest_changes_nothing_for_the_others() {
-    let (store, diary) = (store(), Diary::default());
+    let (store, diary) = (store(), CallLog::default());
     // The one for `old` waits for a server to say what becomes of it.
-    let old = House::default().handler("old", noting(&diary)).route("c", "old");
+    let old = TestEngineBuilder::default().handler("old", noting(&diary)).route("c", "old");
     serve_before(&store, old, vec![event("c", "w")]).await;
     serve_before(&store, house(&diary), vec![event("a", "x"), event("b", "y")]).await;
     let before = store.registration().await.unwrap();
     // It knows one of the handlers, and no routes at all.
-    let mut guest = House::default().handler("other", noting(&diary));
+    let mut guest = TestEngineBuilder::default().handler("other", noting(&diary));
     guest.settings.bound = Some(bound(&[], 1));
     guest.settings.sweep = Duration::from_millis(10);
     let engine = guest.start(&store).await;
     soon("the bound", engine.bound_reached()).await;
     emit(&engine, vec![event("a", "z")]).await;
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
     assert_eq!(diary.read(), ["other"]);
     let after = store.registration().await.unwrap();
     assert_eq!((after.handlers, after.routes), (before.handlers, before.routes));
@@ -124,19 +124,26 @@ async fn a_guest_changes_nothing_for_the_others() {
 
 #[tokio::test]
 async fn a_guest_that_knows_better_is_told_so_and_runs_nothing() {
-    let (store, diary) = (store(), Diary::default());
+    let (store, diary) = (store(), CallLog::default());
     let everything = bound(&[], 1);
     let mine = house(&diary).setup;
-    assert_eq!(everything.check(&store, &mine).await.unwrap(), Err(Unfit::NothingRegistered));
-    let known =
-        House::default().handler_with("one", |spec| spec.def.retry.max = 9, noting(&diary)).route("a", "one");
+    assert_eq!(everything.check(&store, &mine).await.unwrap(), Err(BoundedRunError::NoHandlersRegistered));
+    let known = TestEngineBuilder::default()
+        .handler_with("one", |spec| spec.def.retry.max = 9, noting(&diary))
+        .route("a", "one");
     serve_before(&store, known, vec![event("a", "x")]).await;
-    assert_eq!(everything.check(&store, &mine).await.unwrap(), Err(Unfit::Different(name("one"))));
+    assert_eq!(
+        everything.check(&store, &mine).await.unwrap(),
+        Err(BoundedRunError::HandlerDiffers(name("one")))
+    );
     let other = bound(&["other"], 1);
-    assert_eq!(other.check(&store, &mine).await.unwrap(), Err(Unfit::Unknown(name("other"))));
+    assert_eq!(
+        other.check(&store, &mine).await.unwrap(),
+        Err(BoundedRunError::HandlerNotRegistered(name("other")))
+    );
     let engine = bounded(&diary, &[], 1).start(&store).await;
     assert!(store.nodes().await.unwrap()[0].abilities.handlers.is_empty());
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
     assert!(diary.read().is_empty());
     serve_before(&store, house(&diary), vec![]).await;
     assert_eq!(everything.check(&store, &mine).await.unwrap(), Ok(()));

@@ -11,7 +11,7 @@ use common::*;
 use pointsman_core::EventId;
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Emission, Idempotency, Refused};
-use pointsman_engine::{EmitError, Engine, Outcome};
+use pointsman_engine::{AttemptOutcome, EmitError, Engine};
 
 async fn journal(engine: &Engine) -> Vec<EventId> {
     let (mut ids, mut after) = (Vec::new(), EventId::ZERO);
@@ -32,8 +32,11 @@ async fn racing_producers_each_get_their_own_answer() {
     const EACH: usize = 20;
     let folder = tempfile::tempdir().unwrap();
     let store = pointsman_store_sqlite::Sqlite::open(folder.path().join("p.db"), now()).unwrap();
-    let engine =
-        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
+    let engine = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
     let producers = (0..PRODUCERS).map(|p| {
         let engine = engine.clone();
         tokio::spawn(async move {
@@ -63,13 +66,13 @@ async fn racing_producers_each_get_their_own_answer() {
         }
     })
     .await;
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_producer_that_goes_away_disturbs_nobody() {
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     for n in 0..50 {
         let emission = Emission { events: vec![event("a", "x")], idempotency: None };
         if n % 2 == 0 {
@@ -82,14 +85,17 @@ async fn a_producer_that_goes_away_disturbs_nobody() {
         }
     }
     assert_eq!(journal(&engine).await.len(), 50);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn racing_repeats_of_one_key_make_one_event() {
     let store = store();
-    let engine =
-        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
+    let engine = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
     let emission = |digest: u8| {
         let idempotency =
             Some(Idempotency { tenant: Default::default(), key: "once".into(), digest: [digest; 32] });
@@ -103,7 +109,7 @@ async fn racing_repeats_of_one_key_make_one_event() {
     assert!(matches!(conflict, Err(EmitError::Refused(Refused::IdempotencyConflict(_)))));
     assert_eq!(journal(&engine).await.len(), 1);
     assert_eq!(metric(&engine, "pointsman_events_emitted_total"), 1);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -117,8 +123,12 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
         begun.send_modify(|count| *count += 1);
         std::future::pending()
     };
-    let engine =
-        House::default().slots(EVENTS * ROUNDS * 4).handler("h", handler).route("a", "h").start(&store).await;
+    let engine = TestEngineBuilder::default()
+        .slots(EVENTS * ROUNDS * 4)
+        .handler("h", handler)
+        .route("a", "h")
+        .start(&store)
+        .await;
     let mut least_written = u64::MAX;
     for round in 0..ROUNDS {
         let before = store.writer().work().rows();

@@ -12,7 +12,7 @@ use pointsman_core::chain::{ChainPath, OrderId};
 use pointsman_core::journal::{Filter, Retention};
 use pointsman_core::store::{Journal, NewOrder};
 use pointsman_core::{Event, EventId, ObjectKey};
-use pointsman_engine::{Engine, Outcome};
+use pointsman_engine::{AttemptOutcome, Engine};
 use tokio::task::JoinHandle;
 
 fn of(key: &str) -> Filter {
@@ -67,9 +67,9 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     const EVERYTHING: usize = 20;
     const ORDERS: usize = 100;
     let store = store();
-    let engine = House::default()
-        .handler("a", |_| async { Outcome::done() })
-        .handler("b", |_| async { Outcome::done() })
+    let engine = TestEngineBuilder::default()
+        .handler("a", |_| async { AttemptOutcome::done() })
+        .handler("b", |_| async { AttemptOutcome::done() })
         .chain(chain("/x", vec![step("a", "b"), step("b", "end"), end("end")]))
         .start(&store)
         .await;
@@ -114,7 +114,7 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     // Nobody is woken by what is not its own.
     let woken = woken.load(Ordering::Relaxed);
     assert!(woken <= FOLLOWERS * 8, "{FOLLOWERS} followers were woken {woken} times");
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 /// What does not match moves a waiting cursor along, though the wait is given up, so that the cursor neither tears nor
@@ -122,7 +122,7 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
 #[tokio::test]
 async fn a_cursor_moves_over_what_does_not_match_and_is_not_torn() {
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     let begin = head(&engine).await;
     let (filter, mut after) = (of("mine"), begin);
     let flood = async {
@@ -149,7 +149,7 @@ async fn a_cursor_moves_over_what_does_not_match_and_is_not_torn() {
     soon("its own", engine.observer().matched(&filter, &mut after)).await;
     let page = engine.observer().page(&filter, after, None, 10).await.unwrap();
     assert_eq!(ids(&page.events), [mine]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 /// Whoever begins to wait while events come misses none and sees none twice, wherever its cursor stands.
@@ -157,7 +157,7 @@ async fn a_cursor_moves_over_what_does_not_match_and_is_not_torn() {
 async fn who_comes_in_between_misses_nothing() {
     const EVENTS: usize = 400;
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     let begin = engine.observer().extent().await.unwrap().head;
     let emitting = {
         let engine = engine.clone();
@@ -180,5 +180,5 @@ async fn who_comes_in_between_misses_nothing() {
     for follower in followers {
         assert_eq!(ids(&soon("a follower", follower).await.unwrap()), mine);
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -17,7 +17,7 @@ use pointsman_core::{Event, Json};
 use pointsman_engine::handlers::command::{
     BadCommand, BadRunAs, CommandHandler, CommandSpec, RunAs, adopt_orphans,
 };
-use pointsman_engine::{Outcome, Runner};
+use pointsman_engine::{AttemptOutcome, Runner};
 
 fn sh(script: &str) -> CommandHandler {
     command(&["sh", "-c", script])
@@ -28,7 +28,7 @@ fn command(argv: &[&str]) -> CommandHandler {
     CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap()
 }
 
-async fn outcome(script: &str) -> Outcome {
+async fn outcome(script: &str) -> AttemptOutcome {
     run(&sh(script), task()).await.0
 }
 
@@ -297,11 +297,13 @@ async fn lines_arrive_while_the_command_runs() {
 }
 
 /// A script that starts a grandchild, prints its pid and its own, and stays.
-const FAMILY: &str = "sleep 600 & echo $!; echo $$; wait";
+const SPAWN_CHILD_SCRIPT: &str = "sleep 600 & echo $!; echo $$; wait";
 
 #[tokio::test]
 async fn cancelling_ends_the_whole_group() {
-    for script in [FAMILY.to_owned(), format!("trap '' TERM; {FAMILY}; {FAMILY}")] {
+    for script in
+        [SPAWN_CHILD_SCRIPT.to_owned(), format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}; {SPAWN_CHILD_SCRIPT}")]
+    {
         let (delivery, mut lines, cancel) = delivery(task());
         let handler = sh(&script);
         let running = tokio::spawn(async move { handler.run(delivery).await });
@@ -318,7 +320,7 @@ async fn cancelling_ends_the_whole_group() {
 #[tokio::test]
 async fn dropping_the_attempt_kills_the_whole_group() {
     let (delivery, mut lines, _cancel) = delivery(task());
-    let handler = sh(&format!("trap '' TERM; {FAMILY}"));
+    let handler = sh(&format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let child: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     let parent: i32 = lines.recv().await.unwrap().message.parse().unwrap();
@@ -336,7 +338,7 @@ async fn a_grandchild_that_keeps_the_output_open_does_not_hold_the_attempt() {
 }
 
 /// A script that starts a process in a session of its own, without the command's streams, and prints its pid.
-const DETACHED: &str = r#"
+const SPAWN_DETACHED_SCRIPT: &str = r#"
     setsid sh -c 'echo $$ >"$0"; exec sleep 600' "$POINTSMAN_EFFECTS.pid" \
         </dev/null >/dev/null 2>&1 &
     until [ -s "$POINTSMAN_EFFECTS.pid" ]; do sleep 0.01; done
@@ -345,9 +347,11 @@ const DETACHED: &str = r#"
 #[tokio::test]
 async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
     adopt_orphans().unwrap();
-    for (start, end) in
-        [("sleep 600 >/dev/null 2>&1 & echo $!", "exit 0"), (DETACHED, "exit 0"), (DETACHED, "exit 1")]
-    {
+    for (start, end) in [
+        ("sleep 600 >/dev/null 2>&1 & echo $!", "exit 0"),
+        (SPAWN_DETACHED_SCRIPT, "exit 0"),
+        (SPAWN_DETACHED_SCRIPT, "exit 1"),
+    ] {
         let (_, lines) = run(&sh(&format!("{start}\n{end}")), task()).await;
         let pid: i32 = lines[0].message.parse().unwrap();
         assert!(is_gone(pid), "{start}: process {pid} survives the attempt");
@@ -359,7 +363,7 @@ async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
 async fn a_process_in_its_own_session_ends_with_a_cancelled_attempt() {
     adopt_orphans().unwrap();
     let (delivery, mut lines, cancel) = delivery(task());
-    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let handler = sh(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     cancel.cancel();
@@ -372,7 +376,7 @@ async fn a_process_in_its_own_session_ends_with_a_cancelled_attempt() {
 async fn a_process_in_its_own_session_ends_with_a_dropped_attempt() {
     adopt_orphans().unwrap();
     let (delivery, mut lines, _cancel) = delivery(task());
-    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let handler = sh(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     running.abort();
@@ -396,10 +400,10 @@ async fn a_detached_process_that_keeps_the_output_open_does_not_hold_the_attempt
 async fn an_attempt_leaves_the_processes_of_others_alone() {
     adopt_orphans().unwrap();
     let (delivery, mut lines, cancel) = delivery(task());
-    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let handler = sh(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
-    let (outcome, _) = run(&sh(DETACHED), task()).await;
+    let (outcome, _) = run(&sh(SPAWN_DETACHED_SCRIPT), task()).await;
     assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
     assert!(!is_gone(detached) && !running.is_finished());
     cancel.cancel();

@@ -16,7 +16,7 @@ use pointsman_core::limit::Target;
 use pointsman_core::store::Ended;
 use pointsman_core::task::Level;
 use pointsman_engine::handlers::http::{BadTarget, HttpHandler, HttpTarget, NetworkAccess, WebhookSecret};
-use pointsman_engine::{Outcome, Runner};
+use pointsman_engine::{AttemptOutcome, Runner};
 use tokio::sync::Notify;
 use url::Url;
 use web::{answer, handler, server, target};
@@ -26,7 +26,7 @@ async fn answered(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: impl Into<String>,
-) -> Outcome {
+) -> AttemptOutcome {
     let body = body.into();
     let (url, _) = server(move || answer(status, headers, &body)).await;
     run(&handler(url), task()).await.0

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use common::*;
 use pointsman_core::EventId;
-use pointsman_engine::{Delivery, Outcome};
+use pointsman_engine::{AttemptOutcome, Delivery};
 
 const KEYS: usize = 12;
 const ROUNDS: usize = 25;
@@ -43,13 +43,18 @@ async fn lanes_keep_their_order_under_failures() {
                 lanes.lock().unwrap().get_mut(&key).unwrap().running = false;
                 // About a third of the first and second attempts fail, whichever they are.
                 let luck = event.id.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
-                if d.task.attempt <= 2 && luck < 5 { Outcome::failed("bad luck") } else { Outcome::done() }
+                if d.task.attempt <= 2 && luck < 5 {
+                    AttemptOutcome::failed("bad luck")
+                } else {
+                    AttemptOutcome::done()
+                }
             }
         }
     };
     let store = store();
-    let engine = House::default().slots(16).handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine =
+        TestEngineBuilder::default().slots(16).handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::of(&engine);
     let mut ended = 0;
     for _ in 0..ROUNDS {
         let events = (0..KEYS).map(|k| event("a", &format!("k{k}"))).collect();
@@ -57,7 +62,7 @@ async fn lanes_keep_their_order_under_failures() {
         ended += watcher.ended(KEYS / 2).await.len();
     }
     watcher.ended(KEYS * ROUNDS - ended).await;
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
     let lanes = lanes.lock().unwrap();
     assert_eq!(lanes.len(), KEYS);
     for (key, lane) in lanes.iter() {

@@ -19,7 +19,7 @@ async fn page(engine: &Engine, after: EventId, limit: usize) -> Page {
 #[tokio::test]
 async fn what_was_emitted_is_read_at_once_and_in_order() {
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     let mut ids = Vec::new();
     for n in 0..200 {
         let receipt = emit(&engine, vec![event("a", &format!("k{}", n % 3))]).await;
@@ -42,13 +42,13 @@ async fn what_was_emitted_is_read_at_once_and_in_order() {
     let newest = engine.observer().newest(&Filter::default(), EventId::ZERO, 3).await.unwrap();
     let newest: Vec<_> = newest.events.iter().map(|event| event.id).collect();
     assert_eq!(newest, [ids[199], ids[198], ids[197]]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn filters_apply_near_the_head_and_behind_it() {
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     let first = emit(&engine, vec![event("a.b", "x"), event("c", "x")]).await.events[1].id;
     let _ = page(&engine, first, 1).await;
     emit(&engine, vec![event("c", "x"), event("a.d", "x"), event("c", "x")]).await;
@@ -58,13 +58,13 @@ async fn filters_apply_near_the_head_and_behind_it() {
         assert_eq!(page.events.len(), expected);
         assert_eq!(page.scanned, page.extent.head);
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_foreign_cursor_is_torn_and_a_known_one_is_not() {
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     let last = emit(&engine, vec![event("a", "x")]).await.events[0].id;
     for _ in 0..2 {
         assert!(!page(&engine, last, 10).await.extent.is_torn(last));
@@ -72,7 +72,7 @@ async fn a_foreign_cursor_is_torn_and_a_known_one_is_not() {
         assert!(page(&engine, foreign, 10).await.extent.is_torn(foreign));
     }
     assert_eq!(engine.observer().extent().await.unwrap(), Extent { forgotten: EventId::ZERO, head: last });
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,7 +80,7 @@ async fn a_thousand_followers_share_their_reads() {
     const FOLLOWERS: usize = 1000;
     const EVENTS: usize = 20;
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     let begin = emit(&engine, vec![event("a", "x")]).await.events[0].id;
     // One read starts the filler; from then on the head is in memory.
     let _ = page(&engine, begin, 1).await;
@@ -112,14 +112,14 @@ async fn a_thousand_followers_share_their_reads() {
     let reads = metric(&engine, "pointsman_journal_reads_total") - before;
     // Each commit may cost the filler one read, and a few look-agains; not one for each follower.
     assert!(reads < FOLLOWERS as u64 / 5, "{reads} reads for {FOLLOWERS} followers");
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_cursor_in_memory_is_torn_when_the_journal_forgets_what_follows_it() {
     const EVENTS: usize = 11_000;
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     let first = emit(&engine, vec![event("a", "x")]).await.events[0].id;
     let _ = page(&engine, first, 1).await;
     for _ in 0..EVENTS / 1000 {
@@ -141,5 +141,5 @@ async fn a_cursor_in_memory_is_torn_when_the_journal_forgets_what_follows_it() {
     let rest = page(&engine, extent.forgotten, EVENTS).await;
     assert!(!rest.extent.is_torn(extent.forgotten));
     assert!(rest.events.len() as u64 >= Retention::LEAST_EVENTS);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

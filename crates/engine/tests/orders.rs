@@ -28,7 +28,7 @@ use pointsman_core::store::{Ended, NewOrder};
 use pointsman_core::task::{StepRun, Subject};
 use pointsman_core::{EventId, Json, ObjectKey, Tenant};
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
-use pointsman_engine::{Delivery, Engine, Outcome};
+use pointsman_engine::{AttemptOutcome, Delivery, Engine};
 use tokio::sync::Semaphore;
 
 fn json(text: &str) -> Json {
@@ -63,8 +63,8 @@ fn shell(script: &str) -> Arc<CommandHandler> {
 }
 
 /// Done, with a new value for the order.
-fn returns(value: &str) -> Outcome {
-    Outcome { ended: Ended::Succeeded { result: Some(json(value)) }, ..Outcome::done() }
+fn returns(value: &str) -> AttemptOutcome {
+    AttemptOutcome { ended: Ended::Succeeded { result: Some(json(value)) }, ..AttemptOutcome::done() }
 }
 
 /// What the journal tells of an order, up to the first event of this type. The order's name and the tasks' are left out,
@@ -102,12 +102,12 @@ async fn told_times(engine: &Engine, order: &OrderKey, last: &str, times: usize)
 
 /// A door that steps wait at.
 #[derive(Clone)]
-struct Door {
+struct StepGate {
     came: Arc<Semaphore>,
     open: Arc<Semaphore>,
 }
 
-impl Door {
+impl StepGate {
     fn new() -> Self {
         Self { came: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
     }
@@ -115,14 +115,15 @@ impl Door {
     /// A step that stands at the door until it is let in.
     fn step(
         &self,
-    ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, Outcome> + Send + Sync + 'static {
+    ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, AttemptOutcome> + Send + Sync + 'static
+    {
         let door = self.clone();
         move |_| {
             let door = door.clone();
             Box::pin(async move {
                 door.came.add_permits(1);
                 door.open.acquire().await.unwrap().forget();
-                Outcome::done()
+                AttemptOutcome::done()
             })
         }
     }

@@ -9,7 +9,7 @@ use common::*;
 use futures::FutureExt;
 use pointsman_core::store::{Emission, StoreError, Tasks};
 use pointsman_core::{EventId, Json, NewEvent, Status};
-use pointsman_engine::{Delivery, EmitError, Outcome};
+use pointsman_engine::{AttemptOutcome, Delivery, EmitError};
 use pointsman_store_sqlite::Sqlite;
 use tokio::sync::Notify;
 
@@ -25,12 +25,12 @@ async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
             let go = go.clone();
             async move {
                 go.notified().await;
-                Outcome { emits: vec![event("b", "y")], ..Outcome::done() }
+                AttemptOutcome { emits: vec![event("b", "y")], ..AttemptOutcome::done() }
             }
         }
     };
-    let engine = House::default().handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     watcher.until(|c| c.status == Status::Locked).await;
 
@@ -70,5 +70,5 @@ async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
         after = page.scanned;
     }
     assert_eq!(handled, 2, "the event and what its handler emitted, once");
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

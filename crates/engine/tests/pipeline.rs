@@ -10,14 +10,14 @@ use common::*;
 use pointsman_core::store::{Ended, Registration, Registry, TaskFilter, Tasks};
 use pointsman_core::task::AttemptEnd;
 use pointsman_core::{Json, Status};
-use pointsman_engine::{Delivery, Outcome, Setup};
+use pointsman_engine::{AttemptOutcome, Delivery, Setup};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
 async fn an_event_reaches_the_handlers_of_its_ancestors_first() {
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .slots(1)
         .handler("index", noting(&diary))
         .handler("audit", noting(&diary))
@@ -27,18 +27,18 @@ async fn an_event_reaches_the_handlers_of_its_ancestors_first() {
         .route("record", "audit")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     let receipt = emit(&engine, vec![event("record.published", "record:1")]).await;
     assert_eq!(receipt.events[0].tasks.len(), 3);
     watcher.ended(3).await;
     // One slot: those of one event, in different queues, run in the order in which they were made.
     assert_eq!(diary.read(), ["audit", "index", "notify"]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn synchronous_handlers_end_before_queued_ones_begin() {
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let slow = |mark: &'static str| {
         let diary = diary.clone();
         move |_: Delivery| {
@@ -47,12 +47,12 @@ async fn synchronous_handlers_end_before_queued_ones_begin() {
                 diary.note(format!("{mark} begins"));
                 tokio::task::yield_now().await;
                 diary.note(format!("{mark} ends"));
-                Outcome::done()
+                AttemptOutcome::done()
             }
         }
     };
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("queued", slow("queued"))
         .handler("first", slow("first"))
         .handler("second", slow("second"))
@@ -61,40 +61,43 @@ async fn synchronous_handlers_end_before_queued_ones_begin() {
         .route_sync("a.b", "second")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a.b", "x")]).await;
     watcher.ended(3).await;
     let expected =
         ["first begins", "first ends", "second begins", "second ends", "queued begins", "queued ends"];
     assert_eq!(diary.read(), expected);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_synchronous_handler_that_fails_does_not_hold_the_others() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("sync", |d: Delivery| async move {
-            if d.task.attempt < 3 { Outcome::failed("not yet") } else { Outcome::done() }
+            if d.task.attempt < 3 { AttemptOutcome::failed("not yet") } else { AttemptOutcome::done() }
         })
-        .handler("queued", |_| async { Outcome::done() })
+        .handler("queued", |_| async { AttemptOutcome::done() })
         .route_sync("a", "sync")
         .route("a", "queued")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let ended = watcher.ended(2).await;
     assert!(ended.iter().all(|change| change.status == Status::Done));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn watchers_see_new_locked_done() {
     let store = store();
-    let engine =
-        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = TaskWatcher::of(&engine);
     let receipt = emit(&engine, vec![event("a", "x")]).await;
     let seen = [watcher.next().await, watcher.next().await, watcher.next().await];
     assert_eq!(seen.each_ref().map(|c| c.status), [Status::New, Status::Locked, Status::Done]);
@@ -103,28 +106,28 @@ async fn watchers_see_new_locked_done() {
         assert_eq!(change.id, receipt.events[0].tasks[0]);
         assert_eq!((change.handler.as_str(), change.event), ("h", Some(receipt.events[0].id)));
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn results_and_ends_are_in_the_store() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("h", |_| async {
             let result = Some(Json::parse(r#"{"n":1}"#).unwrap());
-            Outcome { ended: Ended::Succeeded { result }, ..Outcome::done() }
+            AttemptOutcome { ended: Ended::Succeeded { result }, ..AttemptOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let ended = watcher.ended(1).await;
     let (task, _) = engine.store().task(&ended[0].id).await.unwrap().unwrap();
     assert_eq!(task.result.unwrap().as_str(), r#"{"n":1}"#);
     assert_eq!(task.attempts.len(), 1);
     assert_eq!(task.attempts[0].end, AttemptEnd::Succeeded);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -139,13 +142,14 @@ async fn no_more_attempts_run_than_there_are_slots() {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 go.acquire().await.unwrap().forget();
                 running.fetch_sub(1, Ordering::SeqCst);
-                Outcome::done()
+                AttemptOutcome::done()
             }
         }
     };
     let store = store();
-    let engine = House::default().slots(4).handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine =
+        TestEngineBuilder::default().slots(4).handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, (0..40).map(|n| event("a", &format!("k{n}"))).collect()).await;
     for _ in 0..4 {
         watcher.until(|c| c.status == Status::Locked).await;
@@ -154,26 +158,26 @@ async fn no_more_attempts_run_than_there_are_slots() {
     go.add_permits(40);
     watcher.ended(40).await;
     assert_eq!(most.load(Ordering::SeqCst), 4);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn what_a_node_cannot_run_waits_for_one_that_can() {
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let store = store();
     let both = || {
-        House::default()
+        TestEngineBuilder::default()
             .handler("here", noting(&diary))
             .handler("there", noting(&diary))
             .route("a", "there")
             .route("a", "here")
     };
-    let engine = House::default().handler("here", noting(&diary)).start(&store).await;
+    let engine = TestEngineBuilder::default().handler("here", noting(&diary)).start(&store).await;
     let Setup { handlers, routes, .. } = both().setup;
     let handlers = handlers.into_iter().map(|spec| spec.def).collect();
     store.register(Registration { handlers, routes, ..Registration::default() }, now()).await.unwrap();
 
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     for _ in 0..3 {
         emit(&engine, vec![event("a", "x")]).await;
         assert_eq!(watcher.ended(1).await[0].handler, name("here"));
@@ -187,22 +191,23 @@ async fn what_a_node_cannot_run_waits_for_one_that_can() {
     engine.reconfigure(both().setup).await.unwrap();
     watcher.ended(3).await;
     assert_eq!(diary.read()[3..], ["there"; 3]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn handlers_can_be_replaced_while_running() {
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let store = store();
-    let engine = House::default().handler("old", noting(&diary)).route("a", "old").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine =
+        TestEngineBuilder::default().handler("old", noting(&diary)).route("a", "old").start(&store).await;
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     watcher.ended(1).await;
-    let new = House::default().handler("new", noting(&diary)).route("a", "new").setup;
+    let new = TestEngineBuilder::default().handler("new", noting(&diary)).route("a", "new").setup;
     engine.reconfigure(new).await.unwrap();
     assert_eq!(engine.setup().handlers.len(), 1);
     emit(&engine, vec![event("a", "x")]).await;
     watcher.ended(1).await;
     assert_eq!(diary.read(), ["old", "new"]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

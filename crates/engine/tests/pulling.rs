@@ -9,12 +9,12 @@ use common::*;
 use pointsman_core::store::{Claimed, Ended};
 use pointsman_core::task::{AttemptEnd, Level, LogLine, Rejected};
 use pointsman_core::{NewEvent, Place, Rule, RuleKind, Status, Tenant};
-use pointsman_engine::{Engine, Outcome, PullRequest};
+use pointsman_engine::{AttemptOutcome, Engine, PullRequest};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn house() -> House {
-    House::default().pulled("audit").route("a", "audit")
+fn house() -> TestEngineBuilder {
+    TestEngineBuilder::default().pulled("audit").route("a", "audit")
 }
 
 fn asking(max: usize, wait: Duration) -> PullRequest {
@@ -22,7 +22,7 @@ fn asking(max: usize, wait: Duration) -> PullRequest {
 }
 
 async fn pull(engine: &Engine, max: usize) -> Vec<Claimed> {
-    soon("tasks", engine.pull(asking(max, PATIENCE))).await.unwrap()
+    soon("tasks", engine.pull(asking(max, TEST_TIMEOUT))).await.unwrap()
 }
 
 async fn nothing_there(engine: &Engine) {
@@ -38,7 +38,7 @@ async fn a_worker_waits_works_and_ends() {
     let store = store();
     let engine = house().start(&store).await;
     nothing_there(&engine).await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     let worker = tokio::spawn({
         let engine = engine.clone();
         async move { pull(&engine, 5).await }
@@ -59,9 +59,10 @@ async fn a_worker_waits_works_and_ends() {
     for wrong in [fence - 1, fence + 1] {
         assert!(engine.renew(id, wrong, Some(HOUR)).await.unwrap().is_err());
         assert!(engine.pull_log(id, wrong, vec![line("forged")]).await.unwrap().is_err());
-        assert!(engine.pull_end(id, wrong, Outcome::done()).await.unwrap().is_err());
+        assert!(engine.pull_end(id, wrong, AttemptOutcome::done()).await.unwrap().is_err());
     }
-    let outcome = Outcome { emits: vec![event("b", "y")], logs: vec![line("three")], ..Outcome::done() };
+    let outcome =
+        AttemptOutcome { emits: vec![event("b", "y")], logs: vec![line("three")], ..AttemptOutcome::done() };
     let finished = engine.pull_end(id, fence, outcome.clone()).await.unwrap().unwrap();
     assert_eq!((finished.status, finished.emitted.len()), (Status::Done, 1));
     assert_eq!(watcher.ended(1).await[0].id, *id);
@@ -70,7 +71,7 @@ async fn a_worker_waits_works_and_ends() {
     let events = emitted(&engine).await;
     let cause = events[1].cause.unwrap();
     assert_eq!((events.len(), cause.event, cause.depth), (2, Some(receipt.events[0].id), 1));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -84,14 +85,14 @@ async fn failures_and_snoozes_are_as_everywhere() {
     for attempt in 2..=4 {
         let leased = pull(&engine, 1).await.remove(0);
         assert_eq!(leased.attempt, attempt);
-        let failed = Outcome::failed(format!("fault {attempt}"));
+        let failed = AttemptOutcome::failed(format!("fault {attempt}"));
         engine.pull_end(&leased.id, leased.fence, failed).await.unwrap().unwrap();
     }
     let ended = task(&store, &first.id).await;
     assert_eq!((ended.life.state.status(), ended.error.as_deref()), (Status::Error, Some("fault 4")));
     let ends: Vec<_> = ended.attempts.iter().map(|attempt| attempt.end).collect();
     assert_eq!(ends, [AttemptEnd::Snoozed, AttemptEnd::Failed, AttemptEnd::Failed, AttemptEnd::Failed]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -101,19 +102,19 @@ async fn a_worker_that_vanishes_loses_its_lease_and_the_task_goes_on() {
     house.settings.sweep = Duration::from_millis(20);
     let engine = house.start(&store).await;
     emit(&engine, vec![event("a", "x")]).await;
-    let short = PullRequest { lease: Duration::from_millis(50), ..asking(1, PATIENCE) };
+    let short = PullRequest { lease: Duration::from_millis(50), ..asking(1, TEST_TIMEOUT) };
     let lost = soon("a task", engine.pull(short)).await.unwrap().remove(0);
     let next = pull(&engine, 1).await.remove(0);
     assert_eq!((&next.id, next.attempt), (&lost.id, 2));
     assert_eq!(engine.renew(&lost.id, lost.fence, None).await.unwrap(), Err(Rejected::StaleFence));
     assert!(engine.pull_log(&lost.id, lost.fence, vec![line("late")]).await.unwrap().is_err());
-    assert!(engine.pull_end(&lost.id, lost.fence, Outcome::done()).await.unwrap().is_err());
-    engine.pull_end(&next.id, next.fence, Outcome::done()).await.unwrap().unwrap();
+    assert!(engine.pull_end(&lost.id, lost.fence, AttemptOutcome::done()).await.unwrap().is_err());
+    engine.pull_end(&next.id, next.fence, AttemptOutcome::done()).await.unwrap().unwrap();
     let done = task(&store, &next.id).await;
     assert_eq!((done.life.crashes, done.life.retries), (1, 0));
     let ends: Vec<_> = done.attempts.iter().map(|attempt| attempt.end).collect();
     assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -124,16 +125,16 @@ async fn a_worker_that_renews_keeps_its_task() {
     let engine = house.start(&store).await;
     emit(&engine, vec![event("a", "x")]).await;
     let lease = Duration::from_secs(2);
-    let short = PullRequest { lease, ..asking(1, PATIENCE) };
+    let short = PullRequest { lease, ..asking(1, TEST_TIMEOUT) };
     let kept = soon("a task", engine.pull(short)).await.unwrap().remove(0);
     let taken = now();
     while now().since(taken) < lease * 2 {
         engine.renew(&kept.id, kept.fence, None).await.unwrap().unwrap();
         tokio::time::sleep(lease / 20).await;
     }
-    engine.pull_end(&kept.id, kept.fence, Outcome::done()).await.unwrap().unwrap();
+    engine.pull_end(&kept.id, kept.fence, AttemptOutcome::done()).await.unwrap().unwrap();
     assert_eq!(task(&store, &kept.id).await.life.crashes, 0);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -146,9 +147,9 @@ async fn after_a_cancel_everything_is_refused() {
     let (id, fence) = (&leased.id, leased.fence);
     assert!(engine.pull_log(id, fence, vec![line("late")]).await.unwrap().is_err());
     assert!(engine.renew(id, fence, None).await.unwrap().is_err());
-    assert!(engine.pull_end(id, fence, Outcome::done()).await.unwrap().is_err());
+    assert!(engine.pull_end(id, fence, AttemptOutcome::done()).await.unwrap().is_err());
     assert!(logged(&store, id).await.is_empty());
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -162,7 +163,7 @@ async fn workers_that_go_away_take_nothing_with_them() {
             tokio::spawn(async move {
                 // Some are gone before, some while tasks arrive.
                 let patience = Duration::from_micros(number * 50);
-                let asked = engine.pull(asking(3, PATIENCE));
+                let asked = engine.pull(asking(3, TEST_TIMEOUT));
                 tokio::time::timeout(patience, asked).await.ok().map(Result::unwrap).unwrap_or_default()
             })
         })
@@ -177,13 +178,13 @@ async fn workers_that_go_away_take_nothing_with_them() {
         leased.extend(pull(&engine, 50).await);
     }
     for task in &leased {
-        engine.pull_end(&task.id, task.fence, Outcome::done()).await.unwrap().unwrap();
+        engine.pull_end(&task.id, task.fence, AttemptOutcome::done()).await.unwrap().unwrap();
     }
     for sequenced in &receipt.events {
         let done = task(&store, &sequenced.tasks[0]).await;
         assert_eq!((done.life.state.status(), done.life.crashes), (Status::Done, 0));
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -207,7 +208,7 @@ async fn many_wait_and_each_task_goes_to_one_of_them() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 1000, "everybody got one, and no two the same");
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -216,7 +217,7 @@ async fn tenants_and_rules_are_kept() {
     let engine = house().start(&store).await;
     let north = Tenant::new("north").unwrap();
     emit(&engine, vec![event("a", "x"), NewEvent { tenant: north.clone(), ..event("a", "y") }]).await;
-    let only = PullRequest { tenant: Some(north.clone()), ..asking(5, PATIENCE) };
+    let only = PullRequest { tenant: Some(north.clone()), ..asking(5, TEST_TIMEOUT) };
     let leased = soon("a task", engine.pull(only)).await.unwrap();
     assert_eq!(leased.len(), 1);
     assert_eq!(leased[0].subject.tenant(), &north);
@@ -234,7 +235,7 @@ async fn tenants_and_rules_are_kept() {
     });
     engine.release(RuleKind::Block, &place, None).await.unwrap();
     assert_eq!(waiting.await.unwrap().len(), 1);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -246,13 +247,13 @@ async fn a_worker_may_come_back_to_another_node() {
     let (id, fence) = (&leased.id, leased.fence);
     assert_eq!(other.pull_log(id, fence, vec![line("elsewhere")]).await.unwrap(), Ok(1));
     other.renew(id, fence, None).await.unwrap().unwrap();
-    let outcome = Outcome { emits: vec![event("b", "y")], ..Outcome::done() };
+    let outcome = AttemptOutcome { emits: vec![event("b", "y")], ..AttemptOutcome::done() };
     other.pull_end(id, fence, outcome).await.unwrap().unwrap();
     let events = emitted(&other).await;
     assert_eq!(events[1].cause.unwrap().event, Some(receipt.events[0].id));
     assert!(one.renew(id, fence, None).await.unwrap().is_err());
-    one.stop(PATIENCE).await;
-    other.stop(PATIENCE).await;
+    one.stop(TEST_TIMEOUT).await;
+    other.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -267,12 +268,12 @@ async fn a_log_without_end_is_cut_where_others_are() {
     }
     assert_eq!(engine.pull_log(&leased.id, leased.fence, vec![line("more")]).await.unwrap(), Ok(0));
     let ended = Ended::Succeeded { result: None };
-    let outcome = Outcome { ended, logs: vec![line("last")], ..Outcome::done() };
+    let outcome = AttemptOutcome { ended, logs: vec![line("last")], ..AttemptOutcome::done() };
     engine.pull_end(&leased.id, leased.fence, outcome).await.unwrap().unwrap();
     let lines = logged(&store, &leased.id).await;
     assert_eq!(lines.len(), 10_001);
     assert!(lines[10_000].contains("output is cut here"));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -284,7 +285,7 @@ async fn a_log_is_cut_where_others_are_whichever_node_takes_it() {
     let first = pull(&engine, 1).await.remove(0);
     let lines = |count: usize| (0..count).map(|_| line("same")).collect::<Vec<_>>();
     assert_eq!(engine.pull_log(&first.id, first.fence, lines(3000)).await.unwrap(), Ok(3000));
-    engine.pull_end(&first.id, first.fence, Outcome::failed("again")).await.unwrap().unwrap();
+    engine.pull_end(&first.id, first.fence, AttemptOutcome::failed("again")).await.unwrap().unwrap();
     let leased = pull(&engine, 1).await.remove(0);
     let (id, fence) = (&leased.id, leased.fence);
     assert_eq!(engine.pull_log(id, fence, lines(9999)).await.unwrap(), Ok(9999));
@@ -296,7 +297,7 @@ async fn a_log_is_cut_where_others_are_whichever_node_takes_it() {
     assert_eq!(lines.len(), 3000 + 10_001);
     assert!(lines[13_000].contains("output is cut here"));
     for engine in [engine, other, third] {
-        engine.stop(PATIENCE).await;
+        engine.stop(TEST_TIMEOUT).await;
     }
 }
 
@@ -311,8 +312,8 @@ async fn a_lease_that_is_renewed_without_a_word_lasts_as_it_was_claimed() {
     let other = house().start(&store).await;
     let until = other.renew(&leased.id, leased.fence, None).await.unwrap().unwrap();
     assert!(until > now().plus(HOUR / 2), "also by a node that did not give it out");
-    engine.stop(PATIENCE).await;
-    other.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
+    other.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -324,7 +325,7 @@ async fn a_worker_cannot_come_back_at_once_and_for_ever() {
     let at = now();
     let finished = engine.pull_end(&leased.id, leased.fence, snoozed(at)).await.unwrap().unwrap();
     assert!(finished.due.unwrap() >= at.plus(Duration::from_secs(1)));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -333,7 +334,7 @@ async fn who_does_not_wait_is_told_of_nothing_only_if_there_is_nothing() {
     let engine = house().start(&store).await;
     for round in 0..50 {
         // Some wait and go away again; what is emitted meanwhile is there for whoever comes next.
-        let gone: Vec<_> = (0..3).map(|_| Box::pin(engine.pull(asking(1, PATIENCE)))).collect();
+        let gone: Vec<_> = (0..3).map(|_| Box::pin(engine.pull(asking(1, TEST_TIMEOUT)))).collect();
         for mut waiting in gone {
             let waited = tokio::time::timeout(Duration::from_micros(300), &mut waiting).await;
             assert!(waited.is_err(), "there was nothing yet");
@@ -341,9 +342,9 @@ async fn who_does_not_wait_is_told_of_nothing_only_if_there_is_nothing() {
         emit(&engine, vec![event("a", &format!("k{round}"))]).await;
         let leased = engine.pull(asking(1, Duration::ZERO)).await.unwrap();
         assert_eq!(leased.len(), 1, "in round {round}");
-        engine.pull_end(&leased[0].id, leased[0].fence, Outcome::done()).await.unwrap().unwrap();
+        engine.pull_end(&leased[0].id, leased[0].fence, AttemptOutcome::done()).await.unwrap().unwrap();
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -352,11 +353,11 @@ async fn a_node_that_stops_lets_its_workers_go() {
     let engine = house().start(&store).await;
     let waiting = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.pull(asking(1, PATIENCE * 10)).await }
+        async move { engine.pull(asking(1, TEST_TIMEOUT * 10)).await }
     });
     // It is in line once it has found nothing; a stop before that is as good.
     tokio::task::yield_now().await;
     engine.stop(Duration::ZERO).await;
     assert!(soon("an answer", waiting).await.unwrap().unwrap_or_default().is_empty());
-    assert!(engine.pull(asking(1, PATIENCE)).await.is_err());
+    assert!(engine.pull(asking(1, TEST_TIMEOUT)).await.is_err());
 }

@@ -11,12 +11,14 @@ use common::*;
 use pointsman_core::store::{TaskFilter, Tasks};
 use pointsman_core::task::EndReason;
 use pointsman_core::{Json, NewEvent, Place, Rule, RuleKind, Status, TaskId};
-use pointsman_engine::{Delivery, Engine, Outcome, Redrive, RedriveRefused, RedriveRequest, RedriveState};
+use pointsman_engine::{
+    AttemptOutcome, Delivery, Engine, Redrive, RedriveRefused, RedriveRequest, RedriveState,
+};
 use pointsman_store_sqlite::SqliteStore;
 
 const TASKS: usize = 1200;
 /// What no mending helps.
-const HOPELESS: &str = "-1";
+const ALWAYS_FAILING_VALUE: &str = "-1";
 
 fn of_value(value: &str) -> NewEvent {
     NewEvent { value: Json::parse(value).unwrap(), ..event("a", "object") }
@@ -29,25 +31,25 @@ fn paused() -> Rule {
 }
 
 /// A handler that fails until it is mended, and notes which objects it then handled.
-struct Shop {
+struct FailingHandler {
     store: SqliteStore,
     engine: Engine,
     mended: Arc<AtomicBool>,
-    handled: Diary,
+    handled: CallLog,
     /// The failed tasks, the oldest first.
     failed: Vec<TaskId>,
 }
 
-impl Shop {
+impl FailingHandler {
     async fn with_failures(count: usize) -> Self {
-        let (store, mended, handled) = (store(), Arc::new(AtomicBool::new(false)), Diary::default());
+        let (store, mended, handled) = (store(), Arc::new(AtomicBool::new(false)), CallLog::default());
         let handler = {
             let (mended, handled) = (mended.clone(), handled.clone());
             move |d: Delivery| {
                 let called = d.task.subject.event().unwrap().value.as_str().to_owned();
-                let outcome = match mended.load(Ordering::SeqCst) && called != HOPELESS {
-                    true => Outcome::done(),
-                    false => Outcome::failed("broken"),
+                let outcome = match mended.load(Ordering::SeqCst) && called != ALWAYS_FAILING_VALUE {
+                    true => AttemptOutcome::done(),
+                    false => AttemptOutcome::failed("broken"),
                 };
                 if mended.load(Ordering::SeqCst) {
                     handled.note(called);
@@ -55,7 +57,7 @@ impl Shop {
                 std::future::ready(outcome)
             }
         };
-        let engine = House::default()
+        let engine = TestEngineBuilder::default()
             .slots(1)
             .handler_with("h", |spec| spec.def.retry.max = 0, handler)
             .route("a", "h")
@@ -110,7 +112,7 @@ impl Shop {
 
 #[tokio::test]
 async fn all_that_failed_run_again_the_oldest_first_but_for_the_cancelled() {
-    let shop = Shop::with_failures(TASKS).await;
+    let shop = FailingHandler::with_failures(TASKS).await;
     // One that a person has ended is not for others to begin again.
     let held = paused();
     shop.engine.hold(held.clone()).await.unwrap();
@@ -135,36 +137,37 @@ async fn all_that_failed_run_again_the_oldest_first_but_for_the_cancelled() {
     let filter = TaskFilter { reasons: vec![EndReason::Canceled], ..TaskFilter::default() };
     let job = shop.ended(&shop.redrive(|request| request.filter = filter)).await;
     assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is asked for");
-    shop.engine.stop(PATIENCE).await;
+    shop.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_canary_that_fails_again_stops_the_rest() {
-    let mut shop = Shop::with_failures(1).await;
-    shop.fail([HOPELESS.to_owned()].into_iter().chain((1..50).map(|number| number.to_string()))).await;
+    let mut shop = FailingHandler::with_failures(1).await;
+    shop.fail([ALWAYS_FAILING_VALUE.to_owned()].into_iter().chain((1..50).map(|number| number.to_string())))
+        .await;
     shop.mend();
     let job = shop.ended(&shop.redrive(|request| request.canary = Some(2))).await;
     let RedriveState::Stopped(why) = job.state else { panic!("{job:?}") };
     assert!(why.contains(shop.failed[1].as_str()) && why.contains("broken"), "{why}");
     assert_eq!((job.matched, job.retried), (51, 2));
     assert_eq!(shop.standing(Status::Error).await, 50, "the one that was well, and nobody else, is done");
-    shop.engine.stop(PATIENCE).await;
+    shop.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_canary_that_is_well_lets_the_rest_follow() {
-    let shop = Shop::with_failures(20).await;
+    let shop = FailingHandler::with_failures(20).await;
     shop.mend();
     let job = shop.ended(&shop.redrive(|request| request.canary = Some(3))).await;
     assert_eq!((job.state, job.retried), (RedriveState::Done, 20));
     assert_eq!(shop.engine.redrives().len(), 1);
     until("all to be done", || async { shop.standing(Status::Done).await == 20 }).await;
-    shop.engine.stop(PATIENCE).await;
+    shop.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_paced_redrive_can_be_stopped() {
-    let shop = Shop::with_failures(50).await;
+    let shop = FailingHandler::with_failures(50).await;
     shop.mend();
     let id = shop.redrive(|request| request.rate = Some("1/h".parse().unwrap()));
     until("the first", || async { shop.engine.redrive_job(&id).unwrap().retried == 1 }).await;
@@ -182,20 +185,20 @@ async fn a_paced_redrive_can_be_stopped() {
 
 #[tokio::test]
 async fn those_who_watch_are_told_of_what_runs_again() {
-    let shop = Shop::with_failures(20).await;
+    let shop = FailingHandler::with_failures(20).await;
     shop.engine.hold(paused()).await.unwrap();
-    let mut watcher = Watcher::of(&shop.engine);
+    let mut watcher = TaskWatcher::of(&shop.engine);
     shop.ended(&shop.redrive(|_| {})).await;
     for id in &shop.failed {
         let change = watcher.next().await;
         assert_eq!((&change.id, change.status), (id, Status::New), "the oldest first");
     }
-    shop.engine.stop(PATIENCE).await;
+    shop.engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn few_redrives_go_on_at_a_time_and_no_two_about_the_same() {
-    let shop = Shop::with_failures(3).await;
+    let shop = FailingHandler::with_failures(3).await;
     let request = |handler: Option<&str>, key: &str| {
         let key = Some(pointsman_core::ObjectKey::new(key).unwrap());
         let filter = TaskFilter { handler: handler.map(name), key, ..TaskFilter::default() };
@@ -204,7 +207,7 @@ async fn few_redrives_go_on_at_a_time_and_no_two_about_the_same() {
     };
     let first = shop.engine.redrive(request(Some("h"), "object")).unwrap();
     let same = shop.engine.redrive(request(Some("h"), "object"));
-    assert_eq!(same, Err(RedriveRefused::SameAs(first.clone())));
+    assert_eq!(same, Err(RedriveRefused::AlreadyRunning(first.clone())));
     let job = shop.engine.redrive_job(&first).unwrap();
     assert_eq!((job.filter.handler, job.canary), (Some(name("h")), Some(2)));
     assert!(job.rate.is_some());

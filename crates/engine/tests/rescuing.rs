@@ -10,17 +10,18 @@ use common::*;
 use pointsman_core::Status;
 use pointsman_core::store::{Claim, Claimant, Queue, Registry, Sweep, Tasks};
 use pointsman_core::task::{AttemptEnd, State};
-use pointsman_engine::{Delivery, Outcome, Setup};
+use pointsman_engine::{AttemptOutcome, Delivery, Setup};
 
 /// A node that never works, so that what is emitted stays where a test wants it.
-fn idle_house() -> House {
-    let mut house = House::default().handler("h", |_| async { Outcome::done() }).route("a", "h");
+fn idle_house() -> TestEngineBuilder {
+    let mut house =
+        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h");
     house.settings.rooms.worker = false;
     house.settings.rooms.rescuer = false;
     house
 }
 
-fn quick(mut house: House) -> House {
+fn quick(mut house: TestEngineBuilder) -> TestEngineBuilder {
     house.settings.sweep = Duration::from_millis(20);
     house.settings.lease = Duration::from_millis(200);
     house
@@ -37,9 +38,11 @@ async fn what_a_dead_node_held_goes_on() {
     let claims = store.claim(Claim { by: Claimant::Node(dead), handlers, max: 1 }, now()).await.unwrap();
     assert_eq!(claims.tasks.len(), 1);
 
-    let engine = quick(House::default().handler("h", |_| async { Outcome::done() }).route("a", "h"))
-        .start(&store)
-        .await;
+    let engine = quick(
+        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h"),
+    )
+    .start(&store)
+    .await;
     let id = &receipt.events[0].tasks[0];
     soon("the task to be done", async {
         while store.task(id).await.unwrap().unwrap().0.life.state != State::Done {
@@ -51,14 +54,14 @@ async fn what_a_dead_node_held_goes_on() {
     let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
     assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
     assert_eq!((task.life.retries, task.life.crashes), (0, 1));
-    engine.stop(PATIENCE).await;
-    producer.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
+    producer.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_node_that_was_given_up_ends_its_attempts_and_joins_again() {
     let store = store();
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let handler = {
         let diary = diary.clone();
         move |d: Delivery| {
@@ -68,15 +71,15 @@ async fn a_node_that_was_given_up_ends_its_attempts_and_joins_again() {
                     d.cancel.cancelled().await;
                     diary.note("told to stop");
                 }
-                Outcome::done()
+                AttemptOutcome::done()
             }
         }
     };
-    let mut house = House::default().handler("h", handler).route("a", "h");
+    let mut house = TestEngineBuilder::default().handler("h", handler).route("a", "h");
     house.settings.sweep = Duration::from_millis(20);
     house.settings.rooms.rescuer = false;
     let engine = house.start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     watcher.until(|c| c.status == Status::Locked).await;
     // Another node whose clock is far ahead takes it for dead.
@@ -92,7 +95,7 @@ async fn a_node_that_was_given_up_ends_its_attempts_and_joins_again() {
     let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
     let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
     assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -101,9 +104,9 @@ async fn tasks_of_a_handler_that_is_gone_are_parked_and_can_be_adopted() {
     let producer = idle_house().start(&store).await;
     let receipt = emit(&producer, vec![event("a", "x")]).await;
     let id = receipt.events[0].tasks[0].clone();
-    producer.stop(PATIENCE).await;
+    producer.stop(TEST_TIMEOUT).await;
 
-    let engine = quick(House::default()).start(&store).await;
+    let engine = quick(TestEngineBuilder::default()).start(&store).await;
     let status = || async { store.task(&id).await.unwrap().unwrap().0.life.state.status() };
     soon("the task to be parked", async {
         while status().await != Status::Missing {
@@ -112,11 +115,12 @@ async fn tasks_of_a_handler_that_is_gone_are_parked_and_can_be_adopted() {
     })
     .await;
 
-    let back = House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").setup;
+    let back =
+        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup;
     engine.reconfigure(back).await.unwrap();
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     assert_eq!(engine.adopt(&name("h")).await.unwrap(), 1);
     assert_eq!(watcher.ended(1).await[0].id, id);
     engine.reconfigure(Setup::default()).await.unwrap();
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

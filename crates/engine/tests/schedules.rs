@@ -17,38 +17,38 @@ mod sharing;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::fire::{Fire, Makes, Outcome as Became, Skipped};
+use pointsman_core::fire::{Fire, Makes, Outcome as FireOutcome, Skipped};
 use pointsman_core::store::{Plan, Schedules, Standing};
 use pointsman_core::{Event, EventId, NewEvent, ScheduleName, Timestamp, cron};
-use pointsman_engine::{Engine, Schedule};
+use pointsman_engine::{Engine, ScheduleSpec};
 use pointsman_store_sqlite::SqliteStore;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-const MISSED: Became = Became::Skipped(Skipped::Missed);
-const HELD: Became = Became::Skipped(Skipped::Held);
+const MISSED: FireOutcome = FireOutcome::Skipped(Skipped::Missed);
+const HELD: FireOutcome = FireOutcome::Skipped(Skipped::Held);
 
 fn schedule_name(text: &str) -> ScheduleName {
     ScheduleName::new(text).unwrap()
 }
 
-fn schedule_that(makes: Makes, schedule: &str, when: &str) -> Schedule {
-    Schedule::new(schedule_name(schedule), cron::Schedule::utc(when).unwrap(), makes)
+fn schedule_that(makes: Makes, schedule: &str, when: &str) -> ScheduleSpec {
+    ScheduleSpec::new(schedule_name(schedule), cron::Schedule::utc(when).unwrap(), makes)
 }
 
 /// One that emits an event named after it.
-fn schedule(schedule: &str, when: &str) -> Schedule {
+fn schedule(schedule: &str, when: &str) -> ScheduleSpec {
     schedule_that(Makes::Event(Box::new(NewEvent::of(kind(schedule)))), schedule, when)
 }
 
-fn ticking() -> Schedule {
+fn ticking() -> ScheduleSpec {
     schedule("tick", "every 1s")
 }
 
 /// One whose last planned time passed a while ago and whose next is far off.
-fn long_ago() -> Schedule {
+fn long_ago() -> ScheduleSpec {
     let quiet = now().minus(HOUR * 12);
     let time = quiet.to_string();
     let (hour, minute) = (&time[11..13], &time[14..16]);
@@ -56,8 +56,8 @@ fn long_ago() -> Schedule {
 }
 
 /// Makes a schedule stand where it would if it had first been planned then.
-async fn planned_since(store: &SqliteStore, schedules: &[&Schedule], then: Timestamp) -> Vec<Standing> {
-    let plan = |schedule: &&Schedule| {
+async fn planned_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: Timestamp) -> Vec<Standing> {
+    let plan = |schedule: &&ScheduleSpec| {
         let when = &schedule.when;
         let (zone, dialect) = (when.zone().name(), when.expression().dialect());
         Plan { name: schedule.name.clone(), expression: format!("{} {zone} {dialect}", when.expression()) }
@@ -66,7 +66,7 @@ async fn planned_since(store: &SqliteStore, schedules: &[&Schedule], then: Times
 }
 
 /// What became of its planned times, the earliest first.
-async fn ledger(store: &SqliteStore, schedule: &Schedule) -> Vec<Fire> {
+async fn ledger(store: &SqliteStore, schedule: &ScheduleSpec) -> Vec<Fire> {
     let mut fires = store.fires(&schedule.name, None, 10_000).await.unwrap().fires;
     fires.reverse();
     fires
@@ -75,7 +75,7 @@ async fn ledger(store: &SqliteStore, schedule: &Schedule) -> Vec<Fire> {
 /// Waits until the ledger is as wanted.
 async fn ledger_when(
     store: &SqliteStore,
-    schedule: &Schedule,
+    schedule: &ScheduleSpec,
     what: &str,
     wanted: impl Fn(&[Fire]) -> bool,
 ) -> Vec<Fire> {
@@ -91,7 +91,7 @@ async fn ledger_when(
     .await
 }
 
-fn outcomes(fires: &[Fire]) -> Vec<Became> {
+fn outcomes(fires: &[Fire]) -> Vec<FireOutcome> {
     fires.iter().map(|fire| fire.outcome).collect()
 }
 
@@ -99,7 +99,7 @@ fn made(fires: &[Fire]) -> Vec<EventId> {
     fires.iter().filter_map(|fire| fire.event).collect()
 }
 
-fn count(fires: &[Fire], wanted: Became) -> usize {
+fn count(fires: &[Fire], wanted: FireOutcome) -> usize {
     fires.iter().filter(|fire| fire.outcome == wanted).count()
 }
 

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::{Place, Rule, RuleKind, Status};
-use pointsman_engine::Outcome;
-use pointsman_engine::handlers::in_process::InProcess;
+use pointsman_engine::AttemptOutcome;
+use pointsman_engine::handlers::in_process::InProcessHandler;
 
 #[tokio::test]
 async fn a_run_is_told_what_to_do_and_its_emits_name_it() {
     let store = store();
     let script = r#"cat; echo; echo "$POINTSMAN_SOURCE $POINTSMAN_COLLECTION"
         echo '{"emit":[{"type":"order.found"}],"result":{"rows":3}}' >>"$POINTSMAN_EFFECTS""#;
-    let engine = House::default().source("shop", &["orders"], script).start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine = TestEngineBuilder::default().source("shop", &["orders"], script).start(&store).await;
+    let mut watcher = TaskWatcher::of(&engine);
     let mut lines = engine.logged();
     let run = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
     assert!(run.created && run.task.as_str().starts_with("shop_orders_"));
@@ -38,13 +38,13 @@ async fn a_run_is_told_what_to_do_and_its_emits_name_it() {
     let events = emitted(&engine).await;
     let cause = events[0].cause.unwrap();
     assert_eq!((cause.event, cause.task, cause.depth), (None, done.seq, 1));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whoever_races_for_a_pair_gets_the_one_task_there_is() {
     let store = store();
-    let house = House::default().source("shop", &["orders", "stock"], "sleep 600");
+    let house = TestEngineBuilder::default().source("shop", &["orders", "stock"], "sleep 600");
     let engine = house.start(&store).await;
     let racers: Vec<_> = (0..100)
         .map(|_| {
@@ -74,7 +74,8 @@ async fn whoever_races_for_a_pair_gets_the_one_task_there_is() {
 #[tokio::test]
 async fn a_held_collection_keeps_one_task_and_holds_no_other() {
     let store = store();
-    let engine = House::default().source("shop", &["orders", "stock"], "true").start(&store).await;
+    let engine =
+        TestEngineBuilder::default().source("shop", &["orders", "stock"], "true").start(&store).await;
     let place = Place::Collection("shop/orders".parse().unwrap());
     let pause = Rule {
         kind: RuleKind::Pause,
@@ -85,7 +86,7 @@ async fn a_held_collection_keeps_one_task_and_holds_no_other() {
         since: now(),
     };
     engine.hold(pause).await.unwrap();
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     let held = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
     let free = engine.run(run_of("shop/stock"), None).await.unwrap().unwrap();
     assert_eq!(watcher.ended(1).await[0].id, free.task);
@@ -93,20 +94,20 @@ async fn a_held_collection_keeps_one_task_and_holds_no_other() {
     assert_eq!((again.created, &again.task), (false, &held.task));
     assert!(engine.release(RuleKind::Pause, &place, None).await.unwrap());
     assert_eq!(watcher.ended(1).await[0].id, held.task);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_function_of_this_process_is_no_source() {
     let store = store();
-    let function = Arc::new(InProcess::new(|_| async { Outcome::done() }));
-    let house =
-        House::default().runner("shop", Some(function), |def| def.source = Some(collections_of(&["orders"])));
+    let function = Arc::new(InProcessHandler::new(|_| async { AttemptOutcome::done() }));
+    let house = TestEngineBuilder::default()
+        .runner("shop", Some(function), |def| def.source = Some(collections_of(&["orders"])));
     let engine = house.start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
     let ended = watcher.ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Error, 1));
     assert!(ended.error.unwrap().contains("cannot be a source"));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::*;
 use pointsman_core::store::Registry;
 use pointsman_core::{NewEvent, Place, Rule, RuleKind, Status};
-use pointsman_engine::{Delivery, Outcome, Setup};
+use pointsman_engine::{AttemptOutcome, Delivery, Setup};
 
 /// A pause against a flood, over and over: nothing begins between its answer and its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -21,10 +21,11 @@ async fn after_a_pause_has_answered_nothing_begins() {
         let (paused, begun) = (paused.clone(), begun.clone());
         move |_: Delivery| {
             begun.fetch_add(usize::from(paused.load(Ordering::SeqCst)), Ordering::SeqCst);
-            async { Outcome::done() }
+            async { AttemptOutcome::done() }
         }
     };
-    let engine = House::default().handler("index", handler).route("record", "index").start(&store).await;
+    let engine =
+        TestEngineBuilder::default().handler("index", handler).route("record", "index").start(&store).await;
     let pause = || Rule {
         kind: RuleKind::Pause,
         place: Place::Handler(name("index")),
@@ -66,10 +67,11 @@ async fn after_a_pause_has_answered_nothing_begins() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn racing_setups_leave_node_and_store_of_one_mind() {
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     for _ in 0..500 {
         let racers = ["a", "b"].map(|handler| {
-            let setup = House::default().handler(handler, |_| async { Outcome::done() }).setup;
+            let setup =
+                TestEngineBuilder::default().handler(handler, |_| async { AttemptOutcome::done() }).setup;
             let engine = engine.clone();
             tokio::spawn(async move { engine.reconfigure(setup).await.unwrap() })
         });
@@ -85,8 +87,10 @@ async fn racing_setups_leave_node_and_store_of_one_mind() {
 #[tokio::test]
 async fn those_who_watch_are_told_of_what_is_adopted() {
     let store = store();
-    let setup = || House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").setup;
-    let mut house = House { setup: setup(), ..House::default() };
+    let setup = || {
+        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup
+    };
+    let mut house = TestEngineBuilder { setup: setup(), ..TestEngineBuilder::default() };
     house.settings.sweep = Duration::from_millis(10);
     let engine = house.start(&store).await;
     let place = Place::Handler(name("h"));
@@ -100,11 +104,11 @@ async fn those_who_watch_are_told_of_what_is_adopted() {
             .await;
     }
     engine.reconfigure(setup()).await.unwrap();
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     assert_eq!(engine.adopt(&name("h")).await.unwrap(), 2);
     for id in &tasks {
         let change = watcher.next().await;
         assert_eq!((&change.id, change.status), (id, Status::New));
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -10,7 +10,7 @@ use common::*;
 use pointsman_core::Status;
 use pointsman_core::store::{Emission, StoreError, Tasks};
 use pointsman_core::task::{AttemptEnd, State};
-use pointsman_engine::{Delivery, EmitError, Outcome};
+use pointsman_engine::{AttemptOutcome, Delivery, EmitError};
 use tokio::sync::Notify;
 
 #[tokio::test]
@@ -22,17 +22,17 @@ async fn a_drain_lets_attempts_end() {
             let go = go.clone();
             async move {
                 go.notified().await;
-                Outcome::done()
+                AttemptOutcome::done()
             }
         }
     };
     let store = store();
-    let engine = House::default().handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::of(&engine);
     let receipt = emit(&engine, vec![event("a", "x")]).await;
     watcher.until(|c| c.status == Status::Locked).await;
     go.notify_one();
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
     let (task, _) = store.task(&receipt.events[0].tasks[0]).await.unwrap().unwrap();
     assert_eq!(task.life.state, State::Done);
 }
@@ -40,16 +40,16 @@ async fn a_drain_lets_attempts_end() {
 #[tokio::test]
 async fn what_does_not_end_is_given_back_without_cost() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .slots(2)
         .handler("h", |d: Delivery| async move {
             d.cancel.cancelled().await;
-            Outcome::failed("was told to stop")
+            AttemptOutcome::failed("was told to stop")
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     let receipt = emit(&engine, (0..3).map(|n| event("a", &format!("k{n}"))).collect()).await;
     watcher.until(|c| c.status == Status::Locked).await;
     watcher.until(|c| c.status == Status::Locked).await;
@@ -66,8 +66,11 @@ async fn what_does_not_end_is_given_back_without_cost() {
     assert!(matches!(refused, Err(EmitError::Store(StoreError::Closed))));
 
     // The next node takes up what was left.
-    let next =
-        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
+    let next = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
     for sequenced in &receipt.events {
         soon("the task to be done", async {
             while store.task(&sequenced.tasks[0]).await.unwrap().unwrap().0.life.state != State::Done {
@@ -76,12 +79,12 @@ async fn what_does_not_end_is_given_back_without_cost() {
         })
         .await;
     }
-    next.stop(PATIENCE).await;
+    next.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn stopping_twice_is_stopping_once() {
-    let engine = House::default().start(&store()).await;
-    engine.stop(PATIENCE).await;
-    engine.stop(PATIENCE).await;
+    let engine = TestEngineBuilder::default().start(&store()).await;
+    engine.stop(TEST_TIMEOUT).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -19,7 +19,7 @@
 //!
 //! When the store does not answer, everything is tried again after a second.
 
-mod agenda;
+mod due_queue;
 mod policy;
 #[cfg(test)]
 mod simulation;
@@ -34,19 +34,19 @@ use pointsman_core::{Event, Timestamp};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-pub use agenda::Agenda;
-use policy::{Reckoning, Verdict};
+pub use due_queue::DueQueue;
+use policy::{DueTimes, FireDecision};
 
 use crate::node::Node;
-use crate::{Schedule, Setup};
+use crate::{ScheduleSpec, Setup};
 
 /// How often the store is asked where the schedules stand: changes that this node is not told of, and a clock
 /// that is put right, are noticed within it.
-const REVISE: Duration = Duration::from_secs(30);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// How soon a store is tried again that did not answer.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How many planned times are settled in one transaction.
-const BATCH: usize = 500;
+const SETTLE_BATCH: usize = 500;
 
 /// The room.
 pub(crate) struct Clock {
@@ -54,18 +54,18 @@ pub(crate) struct Clock {
     setup: Arc<Setup>,
     /// Up to which time each schedule is settled, in the order of the setup.
     settled: Vec<Timestamp>,
-    agenda: Agenda,
+    agenda: DueQueue,
 }
 
 /// A planned time on its way to the store, and the place of its schedule in the setup.
-struct Coming {
+struct PendingFiring {
     number: usize,
     firing: Firing,
 }
 
 impl Clock {
     pub(crate) fn new(node: Arc<Node>) -> Self {
-        Self { node, setup: Arc::default(), settled: vec![], agenda: Agenda::new() }
+        Self { node, setup: Arc::default(), settled: vec![], agenda: DueQueue::new() }
     }
 
     /// Runs until told to stop. It may be cut short anywhere: what is not settled then is settled later.
@@ -79,15 +79,16 @@ impl Clock {
         let mut revise = Instant::now();
         loop {
             if !node.time.may_fire_and_prune() {
-                sleep(RETRY).await;
+                sleep(RETRY_INTERVAL).await;
                 continue;
             }
             if revise <= Instant::now() {
                 let answer = self.revise(node.time.now()).await;
-                revise = Instant::now() + if self.is_well(answer) { REVISE } else { RETRY };
+                revise =
+                    Instant::now() + if self.is_well(answer) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
             }
             let answer = self.settle_due(node.time.now()).await;
-            let nap = if self.is_well(answer) { self.nap(node.time.now()) } else { RETRY };
+            let nap = if self.is_well(answer) { self.nap(node.time.now()) } else { RETRY_INTERVAL };
             tokio::select! {
                 changed = reconfigured.changed() => match changed {
                     Ok(()) => revise = Instant::now(),
@@ -109,7 +110,7 @@ impl Clock {
     }
 
     fn nap(&self, now: Timestamp) -> Duration {
-        self.agenda.first().map_or(REVISE, |next| next.since(now))
+        self.agenda.first().map_or(REFRESH_INTERVAL, |next| next.since(now))
     }
 
     /// Takes the schedules that are set up, asks where they stand, and makes up for what rules held back.
@@ -117,7 +118,7 @@ impl Clock {
         let setup = self.node.configured().setup.clone();
         let standings = self.node.store.plan(setup.schedules.iter().map(plan).collect(), now).await?;
         if !Arc::ptr_eq(&setup, &self.setup) {
-            (self.settled, self.agenda) = (Vec::new(), Agenda::new());
+            (self.settled, self.agenda) = (Vec::new(), DueQueue::new());
         }
         self.setup = setup;
         for (number, standing) in standings.iter().enumerate() {
@@ -150,14 +151,14 @@ impl Clock {
     }
 
     /// Takes schedules from the agenda until there is enough for a batch. The last one may bring more.
-    fn gather(&mut self, now: Timestamp) -> (Vec<usize>, Vec<Coming>) {
+    fn gather(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFiring>) {
         let (mut numbers, mut coming) = (Vec::new(), Vec::new());
-        while coming.len() < BATCH
+        while coming.len() < SETTLE_BATCH
             && let Some(number) = self.agenda.due(now)
         {
             numbers.push(number);
             let schedule = &self.setup.schedules[number];
-            let Reckoning { times, passed_over } = policy::reckon(schedule, self.settled[number], now);
+            let DueTimes { times, passed_over } = policy::reckon(schedule, self.settled[number], now);
             if passed_over {
                 tracing::warn!(
                     schedule = %schedule.name,
@@ -168,10 +169,10 @@ impl Clock {
             }
             coming.extend(times.into_iter().map(|(planned, verdict)| {
                 let settle = match verdict {
-                    Verdict::Fire(when) => fire(schedule, planned, when),
-                    Verdict::Skip => Settle::Skip,
+                    FireDecision::Fire(when) => fire(schedule, planned, when),
+                    FireDecision::Skip => Settle::Skip,
                 };
-                Coming { number, firing: Firing { schedule: schedule.name.clone(), planned, settle } }
+                PendingFiring { number, firing: Firing { schedule: schedule.name.clone(), planned, settle } }
             }));
         }
         (numbers, coming)
@@ -179,13 +180,13 @@ impl Clock {
 
     /// Settles these in order, in as few transactions as may be. What was settled is noted also if a later
     /// transaction fails.
-    async fn settle_all(&mut self, coming: Vec<Coming>, now: Timestamp) -> Result<(), StoreError> {
+    async fn settle_all(&mut self, coming: Vec<PendingFiring>, now: Timestamp) -> Result<(), StoreError> {
         let mut coming = coming.into_iter().peekable();
         while coming.peek().is_some() {
             let (places, firings): (Vec<_>, Vec<_>) = coming
                 .by_ref()
-                .take(BATCH)
-                .map(|Coming { number, firing }| ((number, firing.planned), firing))
+                .take(SETTLE_BATCH)
+                .map(|PendingFiring { number, firing }| ((number, firing.planned), firing))
                 .unzip();
             self.settle(firings, now).await?;
             for (number, planned) in places {
@@ -268,7 +269,7 @@ impl Clock {
         for ((schedule, standing), settled) in self.setup.schedules.iter().zip(standings).zip(&self.settled) {
             let Some(unmet) = standing.unmet.filter(|_| !standing.held) else { continue };
             let mut held_again = false;
-            for times in policy::make_up(schedule, unmet, *settled, now).chunks(BATCH) {
+            for times in policy::make_up(schedule, unmet, *settled, now).chunks(SETTLE_BATCH) {
                 let firing = |planned: &Timestamp| Firing {
                     schedule: schedule.name.clone(),
                     planned: *planned,
@@ -292,13 +293,13 @@ fn order_of(event: &Event) -> Option<OrderKey> {
 }
 
 /// What the store is told of a schedule.
-fn plan(schedule: &Schedule) -> Plan {
+fn plan(schedule: &ScheduleSpec) -> Plan {
     let (expression, zone) = (schedule.when.expression(), schedule.when.zone());
     let expression = format!("{expression} {} {}", zone.name(), expression.dialect());
     Plan { name: schedule.name.clone(), expression }
 }
 
-fn fire(schedule: &Schedule, planned: Timestamp, when: Punctual) -> Settle {
+fn fire(schedule: &ScheduleSpec, planned: Timestamp, when: Punctual) -> Settle {
     Settle::Fire { makes: policy::makes(schedule, planned), when, overlap: schedule.overlap }
 }
 
@@ -339,7 +340,7 @@ mod tests {
             let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::named(zone).unwrap());
             let event = NewEvent::of(HandlingKey::new("tick").unwrap());
             let name = ScheduleName::new("s").unwrap();
-            plan(&Schedule::new(name, when, Makes::Event(Box::new(event)))).expression
+            plan(&ScheduleSpec::new(name, when, Makes::Event(Box::new(event)))).expression
         };
         let berlin = "Europe/Berlin";
         assert_eq!(of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");

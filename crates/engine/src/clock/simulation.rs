@@ -12,21 +12,21 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::Settings;
-use crate::logbook::Logbook;
+use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
-use crate::node::Parts;
-use crate::pull::Desk;
+use crate::node::NodeParts;
+use crate::pull::LongPollBroker;
 
 const NODES: usize = 5;
 const STEP: Duration = Duration::from_secs(20);
 const DAY: Duration = Duration::from_secs(86_400);
 /// How far a clock may be wrong.
-const SKEW: Duration = Duration::from_secs(300);
+const MAX_SKEW: Duration = Duration::from_secs(300);
 
 /// A sequence that looks random and is the same every time.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn throw(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
@@ -34,7 +34,7 @@ impl Dice {
 }
 
 /// A node, and what its clock says.
-struct Wrong {
+struct SimulatedNode {
     clock: Clock,
     ahead: Duration,
     behind: Duration,
@@ -42,13 +42,13 @@ struct Wrong {
     down: u64,
 }
 
-impl Wrong {
+impl SimulatedNode {
     fn new(store: &SqliteStore, setup: &Setup) -> Self {
         let store: Arc<dyn Store> = Arc::new(store.clone());
         let metrics = Arc::new(Metrics::default());
-        let (logbook, _) = Logbook::new(store.clone(), metrics.clone());
-        let ((desk, _), (ended, _)) = (Desk::new(), mpsc::unbounded_channel());
-        let parts = Parts { store, settings: Settings::default(), metrics, logbook, desk, ended };
+        let (logbook, _) = LogWriterHandle::new(store.clone(), metrics.clone());
+        let ((desk, _), (ended, _)) = (LongPollBroker::new(), mpsc::unbounded_channel());
+        let parts = NodeParts { store, settings: Settings::default(), metrics, logbook, desk, ended };
         let clock = Clock::new(Arc::new(Node::new(parts, 1, setup.clone())));
         Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, down: 0 }
     }
@@ -68,7 +68,7 @@ impl Wrong {
     }
 }
 
-fn schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<Schedule> {
+fn schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<ScheduleSpec> {
     let expressions = ["*/10 * * * *", "0 * * * *", "30 2 * * *", "every 15m", "0 7/20 1-4 * * ?"];
     let one = |number: usize| {
         let expression = Expression::parse(expressions[number % expressions.len()], Dialect::Auto).unwrap();
@@ -76,14 +76,14 @@ fn schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<Schedule> {
         let event = NewEvent::of(HandlingKey::new("tick").unwrap());
         let when = cron::Schedule::new(expression, Zone::named(zone).unwrap());
         let jitter = Duration::from_secs(if number.is_multiple_of(3) { 120 } else { 0 });
-        Schedule { catch_up, jitter, ..Schedule::new(name, when, Makes::Event(Box::new(event))) }
+        ScheduleSpec { catch_up, jitter, ..ScheduleSpec::new(name, when, Makes::Event(Box::new(event))) }
     };
     (0..count).map(one).collect()
 }
 
 /// A day in the life of the nodes. Answers when it ended.
-async fn day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Dice) -> Timestamp {
-    let mut nodes: Vec<_> = (0..NODES).map(|_| Wrong::new(store, setup)).collect();
+async fn day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Rng) -> Timestamp {
+    let mut nodes: Vec<_> = (0..NODES).map(|_| SimulatedNode::new(store, setup)).collect();
     nodes[0].live(begin, true).await;
     let mut time = begin;
     let mut fresh = [true; NODES];
@@ -94,10 +94,10 @@ async fn day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Di
                 // It dies and comes back after a while, remembering nothing.
                 0 => {
                     (*node, fresh[number]) =
-                        (Wrong { down: dice.throw(90), ..Wrong::new(store, setup) }, true)
+                        (SimulatedNode { down: dice.throw(90), ..SimulatedNode::new(store, setup) }, true)
                 }
-                1 => node.ahead = Duration::from_secs(dice.throw(SKEW.as_secs())),
-                2 => node.behind = Duration::from_secs(dice.throw(SKEW.as_secs())),
+                1 => node.ahead = Duration::from_secs(dice.throw(MAX_SKEW.as_secs())),
+                2 => node.behind = Duration::from_secs(dice.throw(MAX_SKEW.as_secs())),
                 3 => (node.ahead, node.behind) = (Duration::ZERO, Duration::ZERO),
                 _ => {}
             }
@@ -109,7 +109,7 @@ async fn day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Di
             node.live(time, revise).await;
         }
     }
-    Wrong::new(store, setup).live(time, true).await;
+    SimulatedNode::new(store, setup).live(time, true).await;
     time
 }
 
@@ -133,7 +133,7 @@ async fn lives_through(zone: &str, begin: &str, catch_up: CatchUp) {
     let begin: Timestamp = begin.parse().unwrap();
     let store = Sqlite::in_memory(begin).unwrap();
     let setup = Setup { schedules: schedules(zone, catch_up, 100), ..Setup::default() };
-    let end = day(&store, &setup, begin, &mut Dice(begin.micros() as u64)).await;
+    let end = day(&store, &setup, begin, &mut Rng(begin.micros() as u64)).await;
 
     let mut fired = BTreeSet::new();
     for schedule in &setup.schedules {

@@ -21,13 +21,13 @@ use pointsman_core::{Json, NewEvent, Tenant, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Outcome;
-use crate::settle::SHORTEST_SNOOZE;
+use crate::AttemptOutcome;
+use crate::attempt_ending::MIN_SNOOZE;
 
 /// The most events that one attempt emits.
 const MAX_EMITS: usize = 1000;
 /// The most bytes of a reply or of an effects file: room for a step's result, and for what is said beside it.
-pub(super) const MAX_BYTES: usize = 4 << 20;
+pub(super) const MAX_EFFECTS_BYTES: usize = 4 << 20;
 
 /// What a handler said, checked.
 #[derive(Debug, Default, PartialEq)]
@@ -42,7 +42,7 @@ pub(super) struct Effects {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object of effects")]
-struct Members {
+struct EffectsMembers {
     emit: Option<Box<RawValue>>,
     log: Option<Box<RawValue>>,
     retry: Option<Box<RawValue>>,
@@ -50,11 +50,11 @@ struct Members {
     snooze: Option<Box<RawValue>>,
 }
 
-const NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
+const MEMBER_NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
 
 /// What a reply was taken for.
 #[derive(Debug, PartialEq)]
-pub(super) enum Reply {
+pub(super) enum ReplyKind {
     Effects(Effects),
     /// Somebody's own JSON; none of our business.
     Foreign,
@@ -64,20 +64,20 @@ pub(super) enum Reply {
 }
 
 /// Reads the JSON body of an HTTP reply to a delivery of this tenant's.
-pub(super) fn of_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Reply, Fault> {
+pub(super) fn of_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, Fault> {
     let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
-        return Ok(Reply::Foreign);
+        return Ok(ReplyKind::Foreign);
     };
-    if !NAMES.iter().any(|name| members.contains_key(*name)) {
-        return Ok(Reply::Foreign);
+    if !MEMBER_NAMES.iter().any(|name| members.contains_key(*name)) {
+        return Ok(ReplyKind::Foreign);
     }
-    match members.keys().find(|name| !NAMES.contains(&name.as_str())) {
+    match members.keys().find(|name| !MEMBER_NAMES.contains(&name.as_str())) {
         // Who says `emit` means us, and a misspelt neighbour must not make its events vanish.
-        Some(stranger) if !members.contains_key("emit") => Ok(Reply::Ambiguous(stranger.clone())),
+        Some(stranger) if !members.contains_key("emit") => Ok(ReplyKind::Ambiguous(stranger.clone())),
         _ => {
             let mut effects = Effects::default();
             effects.add(text, tenant, now)?;
-            Ok(Reply::Effects(effects))
+            Ok(ReplyKind::Effects(effects))
         }
     }
 }
@@ -100,7 +100,7 @@ impl Effects {
     }
 
     fn add(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), Fault> {
-        let members: Members = wire::members(text)?;
+        let members: EffectsMembers = wire::members(text)?;
         for (index, raw) in list("/emit", members.emit)?.iter().enumerate() {
             if self.emits.len() == MAX_EMITS {
                 return Err(Fault::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
@@ -128,16 +128,16 @@ impl Effects {
     }
 
     /// The outcome of an attempt that went well: done, or snoozed if the handler said so.
-    pub(super) fn into_success(self, now: Timestamp) -> Outcome {
+    pub(super) fn into_success(self, now: Timestamp) -> AttemptOutcome {
         let ended = match self.snooze {
-            Some(snooze) => Ended::Snoozed { until: now.plus(snooze.max(SHORTEST_SNOOZE)) },
+            Some(snooze) => Ended::Snoozed { until: now.plus(snooze.max(MIN_SNOOZE)) },
             None => Ended::Succeeded { result: self.result },
         };
-        Outcome { ended, target: None, emits: self.emits, logs: self.logs }
+        AttemptOutcome { ended, target: None, emits: self.emits, logs: self.logs }
     }
 
     /// The outcome of an attempt that snoozed, for `default` if it did not say how long.
-    pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<Outcome, Fault> {
+    pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<AttemptOutcome, Fault> {
         if self.result.is_some() {
             return Err(Fault::new("/result", "a snooze is no end and has no result"));
         }
@@ -147,24 +147,29 @@ impl Effects {
 }
 
 /// The outcome of an attempt whose effects were refused.
-pub(super) fn refused(fault: &Fault) -> Outcome {
+pub(super) fn refused(fault: &Fault) -> AttemptOutcome {
     let ended = Ended::Failed {
         error: format!("the handler's effects were refused: {fault}"),
         code: 1,
         after: None,
         last: true,
     };
-    Outcome { ended, ..Outcome::done() }
+    AttemptOutcome { ended, ..AttemptOutcome::done() }
 }
 
 /// The outcome of an attempt that failed with this code, with what the handler said beside: its log, and whether to try again.
 ///
 /// A handler that broke down may have broken off in the middle of a line. Its own failure is what counts then,
 /// and trying again may mend both: bad effects make a note in the log, no more.
-pub(super) fn failure(code: i64, error: String, said: Result<Effects, Fault>, now: Timestamp) -> Outcome {
+pub(super) fn failure(
+    code: i64,
+    error: String,
+    said: Result<Effects, Fault>,
+    now: Timestamp,
+) -> AttemptOutcome {
     let Effects { logs, last, .. } = said
         .unwrap_or_else(|fault| Effects::note(format!("the handler's effects were not read: {fault}"), now));
-    Outcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..Outcome::done() }
+    AttemptOutcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..AttemptOutcome::done() }
 }
 
 /// An event emitted by a handler stays with the tenant whose task it was.
@@ -183,7 +188,7 @@ fn list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, Faul
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a string, or an object with a message")]
-struct LogMembers {
+struct LogLineMembers {
     message: Option<Box<RawValue>>,
     level: Option<Box<RawValue>>,
     time: Option<Box<RawValue>>,
@@ -193,7 +198,7 @@ fn log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
     if raw.get().starts_with('"') {
         return Ok(LogLine { time: now, level: Level::Info, message: wire::string("", raw)? });
     }
-    let members: LogMembers = wire::members(raw.get())?;
+    let members: LogLineMembers = wire::members(raw.get())?;
     let message = members.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
     let level = members.level.map(|raw| wire::read("/level", &raw, "`info` or `error`")).transpose()?;
     let time =
@@ -291,10 +296,13 @@ mod tests {
     fn a_reply_is_effects_only_if_it_reads_like_them() {
         let read = |text: &str| of_reply(text, &shop(), NOW);
         for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
-            assert_eq!(read(foreign).unwrap(), Reply::Foreign, "{foreign}");
+            assert_eq!(read(foreign).unwrap(), ReplyKind::Foreign, "{foreign}");
         }
-        assert!(matches!(read(r#"{"retry":false}"#).unwrap(), Reply::Effects(Effects { last: true, .. })));
-        assert_eq!(read(r#"{"result":"ok","id":5}"#).unwrap(), Reply::Ambiguous("id".into()));
+        assert!(matches!(
+            read(r#"{"retry":false}"#).unwrap(),
+            ReplyKind::Effects(Effects { last: true, .. })
+        ));
+        assert_eq!(read(r#"{"result":"ok","id":5}"#).unwrap(), ReplyKind::Ambiguous("id".into()));
         assert!(read(r#"{"emit":[],"lgo":[]}"#).unwrap_err().detail.contains("`lgo`"));
         assert!(read(r#"{"emit":[{}]}"#).is_err());
     }

@@ -1,7 +1,7 @@
 //! Bytes of the outside world as text for logs and errors.
 
 /// The most bytes of an answer or an output line that an error quotes.
-const EXCERPT: usize = 500;
+const MAX_EXCERPT_BYTES: usize = 500;
 
 /// Text that every store can hold: invalid UTF-8 and NUL give way to U+FFFD.
 pub(super) fn clean(bytes: &[u8]) -> String {
@@ -12,10 +12,10 @@ pub(super) fn clean(bytes: &[u8]) -> String {
 /// The beginning of an output or an answer, short enough for an error message.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     let bytes = bytes.trim_ascii();
-    if bytes.len() <= EXCERPT {
+    if bytes.len() <= MAX_EXCERPT_BYTES {
         return clean(bytes);
     }
-    format!("{}…", clean(&bytes[..whole_characters(bytes, EXCERPT)]))
+    format!("{}…", clean(&bytes[..whole_characters(bytes, MAX_EXCERPT_BYTES)]))
 }
 
 /// The largest length up to `most` that does not cut a UTF-8 character in two; `most` itself if the bytes

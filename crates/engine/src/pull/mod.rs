@@ -5,12 +5,12 @@
 //! ```
 //!
 //! All that decides is in the store: who holds a task is whoever has its fence, and a lease that runs out frees
-//! it. What this node remembers of the leases it gave out ([`leases`]) only spares reading them again; a worker
+//! it. What this node remembers of the leases it gave out ([`lease_cache`]) only spares reading them again; a worker
 //! may as well come back to another node.
 
-mod desk;
-mod leases;
-mod logged;
+mod broker;
+mod lease_cache;
+mod log_usage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use pointsman_core::task::{LogLine, Rejected};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use tokio::time::Instant;
 
-use crate::brief::Brief;
+use crate::attempt_ending::{EndedAttempt, MIN_SNOOZE, settle};
+use crate::claim_summary::ClaimSummary;
 use crate::node::Node;
-use crate::settle::{EndedAttempt, SHORTEST_SNOOZE, settle};
-use crate::{Engine, Outcome};
+use crate::{AttemptOutcome, Engine};
 
-use desk::Errand;
-pub(crate) use desk::{Clerk, Desk};
-pub(crate) use leases::Leases;
+use broker::PullFilter;
+pub(crate) use broker::{LongPollBroker, LongPollService};
+pub(crate) use lease_cache::LeaseCache;
 
 /// Nobody waits longer at the desk than this.
-const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// The lease of a worker of which nothing else is known.
-const USUAL_LEASE: Duration = Duration::from_secs(60);
+const DEFAULT_LEASE: Duration = Duration::from_secs(60);
 
 /// A worker elsewhere asks for work.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct PullRequest {
 
 /// A task that a worker holds, as far as those need to know who let the worker in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leased {
+pub struct LeasedTaskInfo {
     pub tenant: Tenant,
     /// The most bytes of JSON that it returns.
     pub max_result: usize,
@@ -68,8 +68,8 @@ impl Engine {
             return Ok(vec![]);
         }
         let node = self.node();
-        let errand = Errand { handlers: Arc::new(handlers), tenant, lease };
-        let deadline = Instant::now() + wait.min(LONGEST_WAIT);
+        let errand = PullFilter { handlers: Arc::new(handlers), tenant, lease };
+        let deadline = Instant::now() + wait.min(MAX_WAIT);
         loop {
             let Some(given) = node.desk.wait(errand.clone(), max, deadline).await? else {
                 return Ok(vec![]);
@@ -85,10 +85,14 @@ impl Engine {
     }
 
     /// What a worker holds under this fence. Costs nothing where this node gave it out.
-    pub async fn leased(&self, id: &TaskId, fence: i64) -> Result<Result<Leased, Rejected>, StoreError> {
+    pub async fn leased(
+        &self,
+        id: &TaskId,
+        fence: i64,
+    ) -> Result<Result<LeasedTaskInfo, Rejected>, StoreError> {
         let node = self.node();
         let found = node.leases.find(&*node.store, id, fence).await?;
-        Ok(found.map(|task| Leased { tenant: task.tenant, max_result: task.max_result }))
+        Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result: task.max_result }))
     }
 
     /// A worker is still at it: its lease runs for so long from now, or for as long as it claimed the task if nothing
@@ -104,7 +108,7 @@ impl Engine {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let lease = lease.or_else(|| node.leases.length(fence)).unwrap_or(USUAL_LEASE);
+        let lease = lease.or_else(|| node.leases.length(fence)).unwrap_or(DEFAULT_LEASE);
         let until = node.time.now().plus(lease);
         let renewed = node.store.renew(task.seq, fence, until).await?;
         match renewed {
@@ -150,7 +154,7 @@ impl Engine {
         &self,
         id: &TaskId,
         fence: i64,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
     ) -> Result<Result<Finished, Rejected>, StoreError> {
         let node = self.node();
         let task = match node.leases.find(&*node.store, id, fence).await? {
@@ -180,15 +184,15 @@ fn begin(node: &Node, task: Claimed, lease: Duration) -> Claimed {
     let at = node.time.now();
     node.changes.locked(&task, at);
     node.metrics.started(&task, at);
-    node.leases.begin(Brief::of(&task), at, lease);
+    node.leases.begin(ClaimSummary::of(&task), at, lease);
     task
 }
 
 /// A worker's snooze is no tight loop.
-fn awake(outcome: Outcome, now: Timestamp) -> Outcome {
+fn awake(outcome: AttemptOutcome, now: Timestamp) -> AttemptOutcome {
     match outcome.ended {
         Ended::Snoozed { until } => {
-            Outcome { ended: Ended::Snoozed { until: until.max(now.plus(SHORTEST_SNOOZE)) }, ..outcome }
+            AttemptOutcome { ended: Ended::Snoozed { until: until.max(now.plus(MIN_SNOOZE)) }, ..outcome }
         }
         Ended::Succeeded { .. } | Ended::Failed { .. } | Ended::Released => outcome,
     }

@@ -12,41 +12,41 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{PAGE, Redrive, RedriveState, read};
-use crate::time::Patience;
+use super::{PAGE_SIZE, Redrive, RedriveState, read};
+use crate::time::StoreBackoff;
 use crate::{Engine, TaskChange};
 
 /// How many tasks are retried in one transaction.
-const BATCH: usize = 500;
+const RETRY_BATCH: usize = 500;
 /// With a rate, how often some are retried.
-const BEAT: Duration = Duration::from_millis(100);
+const PACING_INTERVAL: Duration = Duration::from_millis(100);
 /// The most tasks that can go ahead of the others.
-const MOST_CANARIES: usize = 1000;
+const MAX_CANARIES: usize = 1000;
 
-pub(super) struct Job {
+pub(super) struct RedriveJob {
     engine: Engine,
     view: Arc<Mutex<Redrive>>,
-    pace: Option<Pace>,
+    pace: Option<RateLimiter>,
 }
 
 /// What a job found, the oldest first.
-struct Found {
+struct MatchedTasks {
     tasks: VecDeque<TaskSeq>,
     /// What the first of them are called.
     names: VecDeque<TaskId>,
 }
 
 /// Keeps to a rate.
-struct Pace {
+struct RateLimiter {
     rate: Rate,
     next: Instant,
 }
 
-impl Pace {
+impl RateLimiter {
     /// How many may go now, once it is their time.
     async fn turn(&mut self) -> usize {
         let step = self.rate.step().max(Duration::from_micros(1));
-        let batch = (BEAT.as_micros() / step.as_micros()).clamp(1, BATCH as u128) as usize;
+        let batch = (PACING_INTERVAL.as_micros() / step.as_micros()).clamp(1, RETRY_BATCH as u128) as usize;
         sleep_until(self.next).await;
         // Time that was lost is not made up for by haste.
         self.next = self.next.max(Instant::now()) + step * batch as u32;
@@ -54,10 +54,10 @@ impl Pace {
     }
 }
 
-impl Job {
+impl RedriveJob {
     pub(super) fn new(engine: Engine, view: Arc<Mutex<Redrive>>) -> Self {
         let rate = read(&view).rate;
-        Self { engine, view, pace: rate.map(|rate| Pace { rate, next: Instant::now() }) }
+        Self { engine, view, pace: rate.map(|rate| RateLimiter { rate, next: Instant::now() }) }
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken) {
@@ -78,7 +78,7 @@ impl Job {
         let canary = read(&self.view).canary;
         if let Some(canaries) = canary {
             let changes = self.engine.changes();
-            let first = self.first(&mut found, canaries.min(MOST_CANARIES)).await?;
+            let first = self.first(&mut found, canaries.min(MAX_CANARIES)).await?;
             self.change(|view| view.state = RedriveState::Canary);
             self.watch(first, changes).await?;
             self.change(|view| view.state = RedriveState::Running);
@@ -93,20 +93,20 @@ impl Job {
     async fn turn(&mut self) -> usize {
         match &mut self.pace {
             Some(pace) => pace.turn().await,
-            None => BATCH,
+            None => RETRY_BATCH,
         }
     }
 
     /// Reads what matches, which comes the newest first.
-    async fn find(&self) -> Result<Found, String> {
+    async fn find(&self) -> Result<MatchedTasks, String> {
         let (filter, canaries) = {
             let view = read(&self.view);
-            (view.filter.clone(), view.canary.unwrap_or(0).min(MOST_CANARIES))
+            (view.filter.clone(), view.canary.unwrap_or(0).min(MAX_CANARIES))
         };
-        let mut found = Found { tasks: VecDeque::new(), names: VecDeque::new() };
+        let mut found = MatchedTasks { tasks: VecDeque::new(), names: VecDeque::new() };
         let mut before = None;
         loop {
-            let page = self.patiently(|store| store.tasks(filter.clone(), before, PAGE)).await?;
+            let page = self.patiently(|store| store.tasks(filter.clone(), before, PAGE_SIZE)).await?;
             for task in page.tasks {
                 found.tasks.push_front(task.seq);
                 found.names.push_front(task.id);
@@ -121,7 +121,7 @@ impl Job {
     }
 
     /// Retries the first few, and answers what they are called.
-    async fn first(&mut self, found: &mut Found, canaries: usize) -> Result<Vec<TaskId>, String> {
+    async fn first(&mut self, found: &mut MatchedTasks, canaries: usize) -> Result<Vec<TaskId>, String> {
         let mut sent = Vec::new();
         let mut left = canaries.min(found.tasks.len());
         while left > 0 {
@@ -145,7 +145,7 @@ impl Job {
         mut changes: broadcast::Receiver<TaskChange>,
     ) -> Result<(), String> {
         let mut left: BTreeSet<TaskId> = canaries.into_iter().collect();
-        let mut patience = Patience::new();
+        let mut patience = StoreBackoff::new();
         while let Some(first) = left.first() {
             let id = match timeout(patience.wait(), end_of(&left, &mut changes)).await {
                 Ok(TaskChange { id, status: Status::Done, .. }) => {
@@ -183,7 +183,7 @@ impl Job {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        let mut patience = Patience::new();
+        let mut patience = StoreBackoff::new();
         loop {
             match ask(&**self.engine.store()).await {
                 Ok(answer) => return Ok(answer),

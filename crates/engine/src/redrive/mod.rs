@@ -21,16 +21,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Engine;
-use job::Job;
+use job::RedriveJob;
 
 /// How many jobs a node has at a time. Each keeps the numbers of all that it found in memory.
-const AT_A_TIME: usize = 4;
+const MAX_RUNNING_JOBS: usize = 4;
 /// How many jobs that have ended are remembered.
-const REMEMBERED: usize = 100;
+const MAX_ENDED_JOBS: usize = 100;
 /// How many tasks are read at a time.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 /// How many tasks a count shows.
-const SAMPLE: usize = 20;
+const SAMPLE_SIZE: usize = 20;
 
 /// What is to be run again, and how carefully.
 #[derive(Clone, Debug)]
@@ -95,11 +95,11 @@ impl RedriveState {
 /// Why a redrive was not begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedriveRefused {
-    #[error("{AT_A_TIME} redrives go on already; wait for one of them to end, or stop it")]
+    #[error("{MAX_RUNNING_JOBS} redrives go on already; wait for one of them to end, or stop it")]
     TooMany,
     /// It would retry what that one is about to.
     #[error("the redrive {0} is about the same tasks and goes on; wait for it to end, or stop it")]
-    SameAs(String),
+    AlreadyRunning(String),
 }
 
 /// A redrive that has its place among the jobs of the node and has not begun. Dropped, it gives its place up.
@@ -128,14 +128,14 @@ impl PreparedRedrive {
         let view = self.view();
         let mut jobs = self.engine.node().redrives.jobs();
         admit(&jobs, &view.filter)?;
-        jobs.insert(self.number, Entry { view: self.view.clone(), stop: self.stop.clone() });
+        jobs.insert(self.number, RedriveEntry { view: self.view.clone(), stop: self.stop.clone() });
         Ok(())
     }
 
     /// Begins it; answers what it is called.
     pub fn start(mut self) -> String {
         self.started = true;
-        let job = Job::new(self.engine.clone(), self.view.clone());
+        let job = RedriveJob::new(self.engine.clone(), self.view.clone());
         self.engine.node().redrives.running.spawn(job.run(self.stop.clone()));
         read(&self.view).id.clone()
     }
@@ -151,20 +151,20 @@ impl Drop for PreparedRedrive {
 
 /// The jobs of a node, the newest last.
 #[derive(Debug, Default)]
-pub(crate) struct Redrives {
-    jobs: Mutex<BTreeMap<u64, Entry>>,
+pub(crate) struct RedriveJobs {
+    jobs: Mutex<BTreeMap<u64, RedriveEntry>>,
     begun: AtomicU64,
     stop: CancellationToken,
     running: TaskTracker,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RedriveEntry {
     view: Arc<Mutex<Redrive>>,
     stop: CancellationToken,
 }
 
-impl Redrives {
+impl RedriveJobs {
     /// Ends all jobs, and waits for them.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
@@ -172,22 +172,22 @@ impl Redrives {
         self.running.wait().await;
     }
 
-    fn jobs(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+    fn jobs(&self) -> MutexGuard<'_, BTreeMap<u64, RedriveEntry>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Forgets the oldest of those that have ended, if they are too many.
-fn forget(jobs: &mut BTreeMap<u64, Entry>) {
+fn forget(jobs: &mut BTreeMap<u64, RedriveEntry>) {
     let ended = jobs.iter().filter(|(_, job)| read(&job.view).state.has_ended());
     let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
-    for number in ended.iter().take(ended.len().saturating_sub(REMEMBERED)) {
+    for number in ended.iter().take(ended.len().saturating_sub(MAX_ENDED_JOBS)) {
         jobs.remove(number);
     }
 }
 
 /// Whether a job for these tasks may begin beside those that go on.
-fn admit(jobs: &BTreeMap<u64, Entry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
+fn admit(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
     let (mut running, mut same) = (0, None);
     for job in jobs.values() {
         let view = read(&job.view);
@@ -199,8 +199,8 @@ fn admit(jobs: &BTreeMap<u64, Entry>, filter: &TaskFilter) -> Result<(), Redrive
         }
     }
     match same {
-        Some(id) => Err(RedriveRefused::SameAs(id)),
-        None if running >= AT_A_TIME => Err(RedriveRefused::TooMany),
+        Some(id) => Err(RedriveRefused::AlreadyRunning(id)),
+        None if running >= MAX_RUNNING_JOBS => Err(RedriveRefused::TooMany),
         None => Ok(()),
     }
 }
@@ -240,7 +240,7 @@ impl Engine {
             ended_at: None,
         }));
         let stop = redrives.stop.child_token();
-        jobs.insert(number, Entry { view: view.clone(), stop: stop.clone() });
+        jobs.insert(number, RedriveEntry { view: view.clone(), stop: stop.clone() });
         forget(&mut jobs);
         Ok(PreparedRedrive { engine: self.clone(), number, view, stop, started: false })
     }
@@ -270,9 +270,9 @@ impl Engine {
         let filter = failed(filter);
         let (mut count, mut sample, mut before) = (0, Vec::new(), None);
         loop {
-            let page = self.store().tasks(filter.clone(), before, PAGE).await?;
+            let page = self.store().tasks(filter.clone(), before, PAGE_SIZE).await?;
             count += page.tasks.len() as u64;
-            sample.extend(page.tasks.into_iter().take(SAMPLE - sample.len()));
+            sample.extend(page.tasks.into_iter().take(SAMPLE_SIZE - sample.len()));
             before = page.next;
             if before.is_none() || count >= most {
                 return Ok((count.min(most), sample));

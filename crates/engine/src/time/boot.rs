@@ -8,13 +8,13 @@ use pointsman_core::store::BootMark;
 
 /// A boot of a machine, and for how long it has been running since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Boot {
+pub struct MachineBoot {
     /// Differs for each boot of each machine.
     pub id: u64,
     pub uptime: Duration,
 }
 
-impl Boot {
+impl MachineBoot {
     /// Reads both from `/proc`.
     pub(super) fn read() -> Option<Self> {
         let id = read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -50,17 +50,18 @@ mod tests {
 
     #[test]
     fn a_boot_is_read_as_linux_writes_it() {
-        let boot = Boot::parse("0123abcd-4567-89ef-0123-456789abcdef\n", "350735.47 234388.90\n").unwrap();
+        let boot =
+            MachineBoot::parse("0123abcd-4567-89ef-0123-456789abcdef\n", "350735.47 234388.90\n").unwrap();
         assert_eq!((boot.id, boot.uptime), (0x0123_abcd_4567_89ef, Duration::from_millis(350_735_470)));
         for (id, uptime) in [("", "1 1"), ("12", ""), ("12", "-1 0"), ("12", "x"), ("12", "inf")] {
-            assert_eq!(Boot::parse(id, uptime), None);
+            assert_eq!(MachineBoot::parse(id, uptime), None);
         }
     }
 
     #[test]
     fn time_passes_with_the_uptime_of_the_same_boot_only() {
-        let mark = Boot { id: 1, uptime: Duration::from_secs(10) }.mark(Timestamp::from_millis(5_000));
-        let later = |id, seconds| Boot { id, uptime: Duration::from_secs(seconds) }.time_since(mark);
+        let mark = MachineBoot { id: 1, uptime: Duration::from_secs(10) }.mark(Timestamp::from_millis(5_000));
+        let later = |id, seconds| MachineBoot { id, uptime: Duration::from_secs(seconds) }.time_since(mark);
         assert_eq!(later(1, 70), Some(Timestamp::from_millis(65_000)));
         assert_eq!((later(2, 70), later(1, 9)), (None, None));
     }

@@ -1,10 +1,10 @@
 //! The one place that reads the clock, for the engine and the crates built on it. Everything below takes the time as
 //! an argument.
 
-mod backoff;
 mod boot;
-mod discipline;
+mod clock_discipline;
 pub(crate) mod monitor;
+mod store_backoff;
 #[cfg(test)]
 mod tests;
 
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant, SystemTime};
 use pointsman_core::Timestamp;
 use pointsman_core::store::{BootMark, ClockReport, Store, StoreError, UnconfirmedTime};
 
-pub(crate) use backoff::Patience;
-pub use boot::Boot;
-pub use discipline::Reading;
-use discipline::{Change, Discipline, Suspension, TOLERANCE};
+pub use boot::MachineBoot;
+pub use clock_discipline::ClockReading;
+use clock_discipline::{ClockChange, ClockDiscipline, Suspension, TOLERANCE};
+pub(crate) use store_backoff::StoreBackoff;
 
 /// The machine's clock, uncorrected: for showing times, and for programs without a node. A node takes its time from its
 /// [`TimeSource`].
@@ -28,11 +28,11 @@ pub fn now() -> Timestamp {
 }
 
 /// Reads the clocks of a machine.
-pub trait Clocks: fmt::Debug + Send + Sync {
-    fn read(&self) -> Reading;
+pub trait MachineClocks: fmt::Debug + Send + Sync {
+    fn read(&self) -> ClockReading;
 
     /// Which boot of the machine this is, and for how long it has been running; `None` where that is not known.
-    fn boot(&self) -> Option<Boot>;
+    fn boot(&self) -> Option<MachineBoot>;
 }
 
 /// The clocks of the machine that this runs on.
@@ -41,13 +41,13 @@ struct SystemClocks {
     started: Instant,
 }
 
-impl Clocks for SystemClocks {
-    fn read(&self) -> Reading {
-        Reading { wall: now(), mono: self.started.elapsed() }
+impl MachineClocks for SystemClocks {
+    fn read(&self) -> ClockReading {
+        ClockReading { wall: now(), mono: self.started.elapsed() }
     }
 
-    fn boot(&self) -> Option<Boot> {
-        Boot::read()
+    fn boot(&self) -> Option<MachineBoot> {
+        MachineBoot::read()
     }
 }
 
@@ -55,8 +55,8 @@ impl Clocks for SystemClocks {
 /// with the monotonic clock, whatever happens to the machine's.
 #[derive(Debug)]
 pub struct TimeSource {
-    clocks: Box<dyn Clocks>,
-    discipline: Mutex<Discipline>,
+    clocks: Box<dyn MachineClocks>,
+    discipline: Mutex<ClockDiscipline>,
 }
 
 impl Default for TimeSource {
@@ -71,8 +71,8 @@ impl TimeSource {
         Self::new(SystemClocks { started: Instant::now() })
     }
 
-    pub fn new(clocks: impl Clocks + 'static) -> Self {
-        let discipline = Mutex::new(Discipline::new(clocks.read()));
+    pub fn new(clocks: impl MachineClocks + 'static) -> Self {
+        let discipline = Mutex::new(ClockDiscipline::new(clocks.read()));
         Self { clocks: Box::new(clocks), discipline }
     }
 
@@ -189,44 +189,46 @@ impl TimeSource {
         ClockReport { boot, ..discipline.report() }
     }
 
-    fn discipline(&self) -> MutexGuard<'_, Discipline> {
+    fn discipline(&self) -> MutexGuard<'_, ClockDiscipline> {
         self.discipline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn log(change: &Change) {
+fn log(change: &ClockChange) {
     match *change {
-        Change::LeftService(by) => tracing::warn!(
+        ClockChange::LeftService(by) => tracing::warn!(
             offset_s = seconds(by),
             "this machine's clock is {} the store's; the node is out of service until they agree within {} s: it claims, \
              fires, prunes and accepts nothing. Set the clock",
             offset_text(by),
             TOLERANCE.as_secs()
         ),
-        Change::Returned => {
+        ClockChange::Returned => {
             tracing::info!("this machine's clock agrees with the store's again; the node is back in service");
         }
-        Change::Stepped(by) => tracing::warn!(
+        ClockChange::Stepped(by) => tracing::warn!(
             step_s = seconds(by),
             "this machine's clock stepped by {:+.1} s; the node continues on its monotonic clock and follows the step if \
              it lasts {}",
             seconds(by),
-            minutes(discipline::confirmation(by, 0))
+            minutes(clock_discipline::confirmation(by, 0))
         ),
-        Change::Followed(by) => tracing::warn!(
+        ClockChange::Followed(by) => tracing::warn!(
             step_s = seconds(by),
             "this machine's clock has kept a step of {:+.1} s; the node follows it from now on",
             seconds(by)
         ),
-        Change::Undone => tracing::info!("the step of this machine's clock was undone; it had no effect"),
-        Change::Suspended(by) => tracing::warn!(
+        ClockChange::Undone => {
+            tracing::info!("the step of this machine's clock was undone; it had no effect")
+        }
+        ClockChange::Suspended(by) => tracing::warn!(
             leap_s = seconds(by),
             "this machine's clock is {:.0} s ahead of the last write to the store: nothing is pruned and no schedule fires \
              for {}. If the machine was off for that long, there is nothing to do; else set its clock",
             seconds(by),
-            minutes(discipline::LARGE_STEP_LASTS)
+            minutes(clock_discipline::LARGE_STEP_CONFIRMATION)
         ),
-        Change::Resumed => {
+        ClockChange::Resumed => {
             tracing::info!("the wait after the clock jump is over; pruning and schedules continue")
         }
     }

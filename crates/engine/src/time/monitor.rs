@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use crate::node::Node;
 
 /// How often the machine's clocks are read.
-const READ: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the store's clock is measured while all is well.
-const MEASURE: Duration = Duration::from_secs(3);
+const MEASURE_INTERVAL: Duration = Duration::from_secs(3);
 /// A change of the offset by less is not worth a write.
 const MIN_REPORTED_CHANGE_MS: u64 = 1000;
 
@@ -25,8 +25,8 @@ async fn keep(node: Arc<Node>) {
     let mut reported = node.time.report();
     let (mut measured, mut was_out) = (Instant::now(), !node.time.is_in_service());
     loop {
-        sleep(READ).await;
-        if was_out || measured.elapsed() >= MEASURE || needs_report(reported, node.time.report()) {
+        sleep(READ_INTERVAL).await;
+        if was_out || measured.elapsed() >= MEASURE_INTERVAL || needs_report(reported, node.time.report()) {
             measured = Instant::now();
             if let Err(error) = node.time.measure(async || node.store.read_clock().await).await {
                 node.store_failed();

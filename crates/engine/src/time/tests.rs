@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::discipline::{LARGE_LEAP, LARGE_STEP_LASTS};
+use super::clock_discipline::{LARGE_LEAP, LARGE_STEP_CONFIRMATION};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -12,14 +12,14 @@ const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// Clocks that are set by hand.
 #[derive(Clone, Debug, Default)]
-struct Manual {
+struct ManualClocks {
     /// Microseconds since [`START`].
     mono: Arc<AtomicU64>,
     /// By how many microseconds the machine's clock is ahead.
     off: Arc<AtomicI64>,
 }
 
-impl Manual {
+impl ManualClocks {
     fn pass(&self, time: Duration) {
         self.mono.fetch_add(u64::try_from(time.as_micros()).unwrap(), Ordering::Relaxed);
     }
@@ -41,32 +41,32 @@ impl Manual {
     }
 }
 
-impl Clocks for Manual {
-    fn read(&self) -> Reading {
+impl MachineClocks for ManualClocks {
+    fn read(&self) -> ClockReading {
         let mono = Duration::from_micros(self.mono.load(Ordering::Relaxed));
         let wall = START.plus(mono).micros() + self.off.load(Ordering::Relaxed);
-        Reading { wall: Timestamp::from_micros(wall), mono }
+        ClockReading { wall: Timestamp::from_micros(wall), mono }
     }
 
-    fn boot(&self) -> Option<Boot> {
-        Some(Boot { id: 1, uptime: DAY + self.read().mono })
+    fn boot(&self) -> Option<MachineBoot> {
+        Some(MachineBoot { id: 1, uptime: DAY + self.read().mono })
     }
 }
 
-fn clocks() -> (Manual, TimeSource) {
-    let manual = Manual::default();
+fn clocks() -> (ManualClocks, TimeSource) {
+    let manual = ManualClocks::default();
     (manual.clone(), TimeSource::new(manual))
 }
 
 /// A machine whose clock is set by a step, either way.
-fn set(manual: &Manual, ahead: bool, by: Duration) {
+fn set(manual: &ManualClocks, ahead: bool, by: Duration) {
     if ahead { manual.set_ahead(by) } else { manual.set_behind(by) }
 }
 
 #[tokio::test]
 async fn a_measured_node_goes_by_the_store_however_wrong_its_clock_is() {
     for (ahead, by) in [(true, DAY * 40), (true, MINUTE * 26 * 60), (false, DAY * 40), (false, MINUTE)] {
-        let manual = Manual::default();
+        let manual = ManualClocks::default();
         set(&manual, ahead, by);
         let time = TimeSource::new(manual.clone());
         manual.measure(&time).await;
@@ -161,10 +161,10 @@ fn a_step_that_lasts_is_followed() {
     let large = LARGE_LEAP + MINUTE;
     for (ahead, by, lasts) in [
         (true, MINUTE * 50, MINUTE),
-        (true, large, LARGE_STEP_LASTS),
-        (true, DAY * 40, LARGE_STEP_LASTS),
+        (true, large, LARGE_STEP_CONFIRMATION),
+        (true, DAY * 40, LARGE_STEP_CONFIRMATION),
         (false, MINUTE * 50, MINUTE),
-        (false, DAY, LARGE_STEP_LASTS),
+        (false, DAY, LARGE_STEP_CONFIRMATION),
     ] {
         let (manual, time) = clocks();
         set(&manual, ahead, by);
@@ -183,7 +183,7 @@ fn the_end_of_a_leap_that_was_followed_is_followed_soon() {
     let (manual, time) = clocks();
     manual.set_ahead(DAY * 40);
     time.now();
-    manual.pass(LARGE_STEP_LASTS);
+    manual.pass(LARGE_STEP_CONFIRMATION);
     assert_eq!(time.now(), manual.true_time().plus(DAY * 40));
     manual.set_ahead(Duration::ZERO);
     time.now();
@@ -197,14 +197,14 @@ fn each_further_step_has_to_last_as_well() {
     for days in 1..10 {
         manual.set_ahead(DAY * days);
         assert_eq!(time.now(), manual.true_time());
-        manual.pass(LARGE_STEP_LASTS - SECOND);
+        manual.pass(LARGE_STEP_CONFIRMATION - SECOND);
         assert_eq!(time.now(), manual.true_time());
     }
 }
 
 /// A node ran when the machine had been up for a day, the machine kept running, and another starts.
-fn restarted(after: Duration, ahead: bool, off: Duration) -> (Manual, TimeSource) {
-    let manual = Manual::default();
+fn restarted(after: Duration, ahead: bool, off: Duration) -> (ManualClocks, TimeSource) {
+    let manual = ManualClocks::default();
     let first = TimeSource::new(manual.clone());
     let mark = first.report().boot.unwrap();
     manual.pass(after);
@@ -227,13 +227,13 @@ fn a_restart_on_a_machine_that_kept_running_goes_by_its_uptime() {
     {
         let (manual, time) = restarted(MINUTE, ahead, off);
         assert_eq!(time.now(), manual.true_time(), "the clock was set while no node ran");
-        manual.pass(LARGE_STEP_LASTS - SECOND);
+        manual.pass(LARGE_STEP_CONFIRMATION - SECOND);
         assert_eq!(time.now(), manual.true_time());
         manual.pass(SECOND);
         assert_ne!(time.now(), manual.true_time(), "it has lasted, and is followed");
         manual.set_ahead(Duration::ZERO);
         time.now();
-        manual.pass(LARGE_STEP_LASTS);
+        manual.pass(LARGE_STEP_CONFIRMATION);
         assert_eq!(time.now(), manual.true_time());
     }
 }
@@ -251,10 +251,10 @@ fn a_mark_of_another_boot_says_nothing() {
 fn an_embedded_store_that_was_written_long_ago_waits_before_it_prunes_or_fires() {
     let (manual, time) = clocks();
     let change = time.discipline().embedded(manual.read(), START.minus(DAY * 40));
-    assert!(matches!(change, Some(Change::Suspended(_))));
+    assert!(matches!(change, Some(ClockChange::Suspended(_))));
     assert!(time.is_in_service() && !time.may_fire_and_prune() && time.warning().is_some());
     assert_eq!(time.now(), manual.true_time(), "what is emitted meanwhile has the right time");
-    manual.pass(LARGE_STEP_LASTS - SECOND);
+    manual.pass(LARGE_STEP_CONFIRMATION - SECOND);
     assert!(!time.may_fire_and_prune());
     manual.pass(SECOND);
     assert!(time.may_fire_and_prune() && time.warning().is_none());
@@ -274,8 +274,8 @@ fn an_embedded_store_that_was_written_later_than_now_starts_nothing_early() {
 }
 
 /// A machine boots with its clock ahead; the store was last written at `START`, less an hour.
-fn booted_ahead(by: Duration) -> (Manual, TimeSource) {
-    let manual = Manual::default();
+fn booted_ahead(by: Duration) -> (ManualClocks, TimeSource) {
+    let manual = ManualClocks::default();
     manual.set_ahead(by);
     let time = TimeSource::new(manual.clone());
     time.begin_embedded(None, Some(START.minus(LARGE_LEAP)));
@@ -292,7 +292,7 @@ fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
     second.begin_embedded(mark, Some(first.now()));
     assert!(!second.may_fire_and_prune());
     assert_eq!(second.report().boot.unwrap().unconfirmed, mark.unwrap().unconfirmed);
-    manual.pass(LARGE_STEP_LASTS - MINUTE - SECOND);
+    manual.pass(LARGE_STEP_CONFIRMATION - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
     manual.pass(SECOND);
     assert!(second.may_fire_and_prune(), "together they have waited long enough");
@@ -305,7 +305,7 @@ fn a_second_boot_with_a_wrong_clock_waits_again() {
     let second = TimeSource::new(manual.clone());
     second.begin_embedded(Some(mark), Some(first.now()));
     assert!(!second.may_fire_and_prune(), "what the first one wrote is no proof");
-    manual.pass(LARGE_STEP_LASTS);
+    manual.pass(LARGE_STEP_CONFIRMATION);
     assert!(second.may_fire_and_prune() && second.report().boot.unwrap().unconfirmed.is_none());
 }
 

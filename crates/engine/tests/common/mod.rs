@@ -18,15 +18,15 @@ use pointsman_core::{
     Status, TaskId, Timestamp,
 };
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
-use pointsman_engine::handlers::in_process::InProcess;
+use pointsman_engine::handlers::in_process::InProcessHandler;
 use pointsman_engine::{
-    Delivery, Engine, HandlerSpec, Outcome, Runner, Schedule, Settings, Setup, TaskChange,
+    AttemptOutcome, Delivery, Engine, HandlerSpec, Runner, ScheduleSpec, Settings, Setup, TaskChange,
 };
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::broadcast;
 
 /// Far more than anything here takes; only a test that hangs meets it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
@@ -50,12 +50,12 @@ pub(crate) fn event(type_: &str, key: &str) -> NewEvent {
 
 /// What a node is started with.
 #[derive(Default)]
-pub(crate) struct House {
+pub(crate) struct TestEngineBuilder {
     pub(crate) settings: Settings,
     pub(crate) setup: Setup,
 }
 
-impl House {
+impl TestEngineBuilder {
     pub(crate) fn slots(mut self, slots: usize) -> Self {
         self.settings.slots = slots;
         self
@@ -65,7 +65,7 @@ impl House {
     pub(crate) fn handler<F, Fut>(self, handler: &str, function: F) -> Self
     where
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Outcome> + Send + 'static,
+        Fut: Future<Output = AttemptOutcome> + Send + 'static,
     {
         self.handler_with(handler, |_| {}, function)
     }
@@ -78,13 +78,16 @@ impl House {
     ) -> Self
     where
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Outcome> + Send + 'static,
+        Fut: Future<Output = AttemptOutcome> + Send + 'static,
     {
         let mut def = HandlerDef::new(name(handler));
         def.retry.backoff = Backoff::Fixed;
         def.retry.delay = Duration::ZERO;
-        let mut spec =
-            HandlerSpec { def, timeout: PATIENCE, runner: Some(Arc::new(InProcess::new(function))) };
+        let mut spec = HandlerSpec {
+            def,
+            timeout: TEST_TIMEOUT,
+            runner: Some(Arc::new(InProcessHandler::new(function))),
+        };
         change(&mut spec);
         self.setup.handlers.push(spec);
         self
@@ -102,7 +105,7 @@ impl House {
         def.retry.delay = Duration::ZERO;
         def.pull = runner.is_none();
         change(&mut def);
-        self.setup.handlers.push(HandlerSpec { def, timeout: PATIENCE, runner });
+        self.setup.handlers.push(HandlerSpec { def, timeout: TEST_TIMEOUT, runner });
         self
     }
 
@@ -133,7 +136,7 @@ impl House {
         self
     }
 
-    pub(crate) fn schedule(mut self, schedule: Schedule) -> Self {
+    pub(crate) fn schedule(mut self, schedule: ScheduleSpec) -> Self {
         self.setup.schedules.push(schedule);
         self
     }
@@ -203,13 +206,13 @@ pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> Receipt {
 
 /// Waits, but not for ever.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
 }
 
 /// Follows task changes.
-pub(crate) struct Watcher(broadcast::Receiver<TaskChange>);
+pub(crate) struct TaskWatcher(broadcast::Receiver<TaskChange>);
 
-impl Watcher {
+impl TaskWatcher {
     pub(crate) fn of(engine: &Engine) -> Self {
         Self(engine.changes())
     }
@@ -239,9 +242,9 @@ impl Watcher {
 
 /// What handlers did, in order.
 #[derive(Clone, Default)]
-pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
+pub(crate) struct CallLog(Arc<Mutex<Vec<String>>>);
 
-impl Diary {
+impl CallLog {
     pub(crate) fn note(&self, text: impl Into<String>) {
         self.0.lock().unwrap().push(text.into());
     }
@@ -253,17 +256,17 @@ impl Diary {
 
 /// A handler that notes its own name and succeeds.
 pub(crate) fn noting(
-    diary: &Diary,
-) -> impl Fn(Delivery) -> std::future::Ready<Outcome> + Send + Sync + 'static {
+    diary: &CallLog,
+) -> impl Fn(Delivery) -> std::future::Ready<AttemptOutcome> + Send + Sync + 'static {
     let diary = diary.clone();
     move |delivery: Delivery| {
         diary.note(delivery.task.handler.as_str());
-        std::future::ready(Outcome::done())
+        std::future::ready(AttemptOutcome::done())
     }
 }
 
-pub(crate) fn snoozed(until: Timestamp) -> Outcome {
-    Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }
+pub(crate) fn snoozed(until: Timestamp) -> AttemptOutcome {
+    AttemptOutcome { ended: Ended::Snoozed { until }, ..AttemptOutcome::done() }
 }
 
 /// The value of a counter or gauge without labels.

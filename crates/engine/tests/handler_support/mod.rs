@@ -10,7 +10,7 @@ use pointsman_core::{
     Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, Pair, TaskId, TaskSeq, Tenant,
 };
 use pointsman_engine::runner::LogSink;
-use pointsman_engine::{Delivery, Outcome, Runner};
+use pointsman_engine::{AttemptOutcome, Delivery, Runner};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -71,7 +71,7 @@ pub(crate) fn run_task() -> Claimed {
 }
 
 /// Runs one attempt and answers its outcome and what it logged on the way.
-pub(crate) async fn run(runner: &dyn Runner, task: Claimed) -> (Outcome, Vec<LogLine>) {
+pub(crate) async fn run(runner: &dyn Runner, task: Claimed) -> (AttemptOutcome, Vec<LogLine>) {
     let (delivery, mut lines, _cancel) = delivery(task);
     let collect = async {
         let mut all = Vec::new();
@@ -91,7 +91,7 @@ pub(crate) fn delivery(task: Claimed) -> (Delivery, mpsc::Receiver<LogLine>, Can
 }
 
 /// The error of a failed attempt, and whether it was said to be the last.
-pub(crate) fn failure(outcome: &Outcome) -> (&str, bool) {
+pub(crate) fn failure(outcome: &AttemptOutcome) -> (&str, bool) {
     assert!(outcome.emits.is_empty(), "a failure emits nothing");
     match &outcome.ended {
         Ended::Failed { error, last, .. } => (error, *last),

@@ -12,9 +12,9 @@ use url::Url;
 
 /// What a server was sent.
 #[derive(Clone, Default)]
-pub(crate) struct Inbox(Arc<Mutex<Vec<(HeaderMap, Bytes)>>>);
+pub(crate) struct ReceivedRequests(Arc<Mutex<Vec<(HeaderMap, Bytes)>>>);
 
-impl Inbox {
+impl ReceivedRequests {
     pub(crate) fn take(&self) -> Vec<(HeaderMap, Bytes)> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -23,8 +23,8 @@ impl Inbox {
 /// Serves `answer` to everything, on a port of its own.
 pub(crate) async fn server(
     answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static,
-) -> (Url, Inbox) {
-    let inbox = Inbox::default();
+) -> (Url, ReceivedRequests) {
+    let inbox = ReceivedRequests::default();
     let kept = inbox.clone();
     let app = Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
         kept.0.lock().unwrap().push((headers, body));

@@ -5,9 +5,9 @@ use super::*;
 #[tokio::test]
 async fn an_order_waits_at_a_node_that_is_gone_until_it_is_back() {
     let store = store();
-    let (door, diary) = (Door::new(), Diary::default());
+    let (door, diary) = (StepGate::new(), CallLog::default());
     let with = |nodes| {
-        House::default()
+        TestEngineBuilder::default()
             .handler("a", door.step())
             .handler("b", noting(&diary))
             .handler("c", noting(&diary))
@@ -37,5 +37,5 @@ async fn an_order_waits_at_a_node_that_is_gone_until_it_is_back() {
     engine.reconfigure(with(whole()).setup).await.unwrap();
     told(&engine, &order, "OrderFinished").await;
     assert_eq!(diary.read(), ["c", "b"], "what was done is not done again");
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -9,11 +9,11 @@ use super::server::{answer, handler, server};
 use super::*;
 
 /// A step that fails so often, with code 3, and then succeeds.
-fn failing(times: usize) -> impl Fn(Delivery) -> std::future::Ready<Outcome> + Send + Sync + 'static {
+fn failing(times: usize) -> impl Fn(Delivery) -> std::future::Ready<AttemptOutcome> + Send + Sync + 'static {
     let tries = AtomicUsize::new(0);
     move |_| {
         let failed = tries.fetch_add(1, Ordering::SeqCst) < times;
-        std::future::ready(if failed { Outcome::failed_with(3, "no") } else { Outcome::done() })
+        std::future::ready(if failed { AttemptOutcome::failed_with(3, "no") } else { AttemptOutcome::done() })
     }
 }
 
@@ -31,7 +31,7 @@ async fn a_setback_is_the_nodes_and_not_the_handlers() {
         backoff: Backoff::Fixed,
         ..Default::default()
     };
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler_with("a", once, failing(2))
         .chain(chain("/x", vec![step_with("a", "end", |step| step.setback = Some(at_once)), end("end")]))
         .start(&store)
@@ -50,14 +50,14 @@ async fn a_setback_is_the_nodes_and_not_the_handlers() {
         "OrderStepEnded Success",
     ];
     assert_eq!(told[..want.len()], want);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_step_that_failed_for_good_goes_where_on_error_says() {
     let store = store();
-    let diary = Diary::default();
-    let engine = House::default()
+    let diary = CallLog::default();
+    let engine = TestEngineBuilder::default()
         .handler_with("a", once, failing(1))
         .handler("mend", noting(&diary))
         .chain(chain(
@@ -77,13 +77,13 @@ async fn a_step_that_failed_for_good_goes_where_on_error_says() {
         ["OrderStepEnded Error,returnCode:3", "OrderNodeChanged fromNodeId:a,nodeId:mend"]
     );
     assert_eq!(diary.read(), ["mend"]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn without_a_way_out_the_order_is_suspended_and_can_be_resumed() {
     let store = store();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler_with("a", once, failing(1))
         .chain(chain("/x", vec![step("a", "end"), end("end")]))
         .start(&store)
@@ -95,7 +95,7 @@ async fn without_a_way_out_the_order_is_suspended_and_can_be_resumed() {
     engine.steer_order(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
     let told = told(&engine, &order, "OrderFinished").await;
     assert_eq!(told[3..6], ["OrderSuspended", "OrderResumed", "OrderStepStarted nodeId:a"]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn what_a_command_or_a_target_returned_is_told() {
     let store = store();
     let (url, _) = server(|| answer(404, &[], "")).await;
     let never = |def: &mut pointsman_core::HandlerDef| def.retry.max = 0;
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .runner("exits", Some(shell("exit 3")), never)
         .runner("dies", Some(shell("kill -9 $$")), never)
         .runner("absent", Some(Arc::new(handler(url))), never)
@@ -119,5 +119,5 @@ async fn what_a_command_or_a_target_returned_is_told() {
         let told = told(&engine, &order, "OrderStepEnded").await;
         assert_eq!(told[2], format!("OrderStepEnded Error,returnCode:{code}"), "{chain}");
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

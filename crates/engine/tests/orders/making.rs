@@ -5,18 +5,18 @@ use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::fire::Makes;
 use pointsman_core::store::{OrderRefused, Schedules};
 use pointsman_core::{NewEvent, ScheduleName, Status, cron};
-use pointsman_engine::{Bound, RanNow, Schedule};
+use pointsman_engine::{BoundedRun, ScheduleRunResult, ScheduleSpec};
 
 use super::*;
 
 /// A chain of one step that notes the order and its value.
-fn noted(diary: &Diary) -> House {
+fn noted(diary: &CallLog) -> TestEngineBuilder {
     let diary = diary.clone();
-    House::default()
+    TestEngineBuilder::default()
         .handler("a", move |delivery| {
             let step = step_of(&delivery);
             diary.note(format!("{} {}", step.order, step.value.as_str()));
-            async { Outcome::done() }
+            async { AttemptOutcome::done() }
         })
         .chain(chain("/x", vec![step("a", "end"), end("end")]))
 }
@@ -24,7 +24,7 @@ fn noted(diary: &Diary) -> House {
 #[tokio::test]
 async fn an_event_makes_an_order_with_its_id_and_its_value() {
     let store = store();
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let mut house = noted(&diary);
     house.setup.chain_routes.bind(kind("article"), key("/x,1").chain);
     let engine = house.start(&store).await;
@@ -33,19 +33,21 @@ async fn an_event_makes_an_order_with_its_id_and_its_value() {
     let order = key(&format!("/x,{}", receipt.events[0].id));
     told(&engine, &order, "OrderFinished").await;
     assert_eq!(diary.read(), [format!(r#"{order} {{"n":1.0}}"#)]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 /// An event makes an order, whose step emits such an event again.
 #[tokio::test]
 async fn a_storm_through_orders_is_stopped() {
     let store = store();
-    let mut house = House::default()
-        .handler("a", |_| async { Outcome { emits: vec![event("round", "k")], ..Outcome::done() } })
+    let mut house = TestEngineBuilder::default()
+        .handler("a", |_| async {
+            AttemptOutcome { emits: vec![event("round", "k")], ..AttemptOutcome::done() }
+        })
         .chain(chain("/x", vec![step("a", "end"), end("end")]));
     house.setup.chain_routes.bind(kind("round"), key("/x,1").chain);
     let engine = house.start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("round", "k")]).await;
     let ended = watcher.until(|change| change.status == Status::Error).await;
     assert!(ended.error.unwrap().contains("event storm"));
@@ -58,18 +60,18 @@ async fn a_storm_through_orders_is_stopped() {
     }
     let last = key(&format!("/x,{}", events.last().unwrap().id));
     told(&engine, &last, "OrderSuspended").await;
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
-fn schedule(name: &str, when: &str, order: NewOrder) -> Schedule {
+fn schedule(name: &str, when: &str, order: NewOrder) -> ScheduleSpec {
     let name = ScheduleName::new(name).unwrap();
-    Schedule::new(name, cron::Schedule::utc(when).unwrap(), Makes::Order(Box::new(order)))
+    ScheduleSpec::new(name, cron::Schedule::utc(when).unwrap(), Makes::Order(Box::new(order)))
 }
 
 #[tokio::test]
 async fn a_schedule_makes_orders() {
     let store = store();
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let order = NewOrder { value: json("[1]"), ..NewOrder::of(key("/x,1").chain) };
     let ticking = schedule("tick", "every 1s", order.clone());
     let engine = noted(&diary).schedule(ticking.clone()).start(&store).await;
@@ -78,13 +80,13 @@ async fn a_schedule_makes_orders() {
     let fires = store.fires(&ticking.name, None, 1).await.unwrap().fires;
     assert!(fires[0].event.is_some() && fires[0].task.is_none());
     assert!(emitted(&engine).await.is_empty());
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_schedule_of_orders_is_run_by_hand() {
     let store = store();
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let gone = schedule("gone", "@yearly", NewOrder::of(key("/gone,1").chain));
     let engine = noted(&diary)
         .schedule(schedule("yearly", "@yearly", NewOrder::of(key("/x,1").chain)))
@@ -92,11 +94,11 @@ async fn a_schedule_of_orders_is_run_by_hand() {
         .start(&store)
         .await;
     let ran = engine.run_schedule(&ScheduleName::new("yearly").unwrap()).await.unwrap();
-    let Some(RanNow::Order(Ok(added))) = ran else { panic!("{ran:?}") };
+    let Some(ScheduleRunResult::Order(Ok(added))) = ran else { panic!("{ran:?}") };
     told(&engine, &added.order, "OrderFinished").await;
     let ran = engine.run_schedule(&gone.name).await.unwrap();
-    assert_eq!(ran, Some(RanNow::Order(Err(OrderRefused::NoSuchChain(key("/gone,1").chain)))));
-    engine.stop(PATIENCE).await;
+    assert_eq!(ran, Some(ScheduleRunResult::Order(Err(OrderRefused::NoSuchChain(key("/gone,1").chain)))));
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 /// The types and states of scheduler events so far.
@@ -109,20 +111,20 @@ async fn states(engine: &Engine) -> Vec<String> {
 #[tokio::test]
 async fn a_node_tells_how_it_stands_and_a_guest_does_not() {
     let store = store();
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     let changed =
         |state: SchedulerState| format!(r#"SchedulerStateChanged {{"state":"{}"}}"#, state.as_str());
     let mut want = vec![changed(SchedulerState::Starting), changed(SchedulerState::Running)];
     assert_eq!(states(&engine).await, want);
-    let mut guest = House::default();
-    guest.settings.bound = Some(Bound { handlers: Default::default(), max_events: 1 });
+    let mut guest = TestEngineBuilder::default();
+    guest.settings.bound = Some(BoundedRun { handlers: Default::default(), max_events: 1 });
     let guest = guest.start(&store).await;
-    guest.stop(PATIENCE).await;
+    guest.stop(TEST_TIMEOUT).await;
     assert_eq!(states(&engine).await, want);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
     want.extend([changed(SchedulerState::Stopping), "SchedulerClosed {}".into()]);
     want.extend([changed(SchedulerState::Starting), changed(SchedulerState::Running)]);
-    let engine = House::default().start(&store).await;
+    let engine = TestEngineBuilder::default().start(&store).await;
     assert_eq!(states(&engine).await, want);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -36,7 +36,7 @@ async fn pull(engine: &Engine) -> Claimed {
     let request = PullRequest {
         handlers: [name("far")].into(),
         max: 1,
-        wait: PATIENCE,
+        wait: TEST_TIMEOUT,
         lease: Duration::from_secs(60),
         tenant: None,
     };
@@ -50,15 +50,15 @@ async fn pulled(engine: &Engine, bytes: usize) {
 }
 
 /// Handlers of every kind that return so many bytes, each in a chain of its own.
-async fn house(bytes: usize) -> House {
+async fn house(bytes: usize) -> TestEngineBuilder {
     let alone =
         |name: &str| chain(&format!("/{name}"), vec![step(name, "last"), step("last", "end"), end("end")]);
-    House::default()
+    TestEngineBuilder::default()
         .runner("command", Some(commanded(bytes)), |_| {})
         .runner("http", Some(answered(bytes).await), |_| {})
         .handler("function", move |_| async move { returns(&text_of(bytes)) })
         .pulled("far")
-        .handler("last", |_| async { Outcome::done() })
+        .handler("last", |_| async { AttemptOutcome::done() })
         .chain(alone("command"))
         .chain(alone("http"))
         .chain(alone("function"))
@@ -84,7 +84,7 @@ async fn a_step_returns_as_much_as_a_value_holds() {
             let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
             assert_eq!(view.order.value.as_str().len(), bytes, "{kind}");
         }
-        engine.stop(PATIENCE).await;
+        engine.stop(TEST_TIMEOUT).await;
     }
 }
 
@@ -93,7 +93,7 @@ async fn a_byte_more_fails_the_step_for_good() {
     let bytes = MAX_VALUE + 1;
     let store = store();
     let engine = house(bytes).await.start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     for kind in KINDS {
         let order = add(&engine, &format!("/{kind},1"), "1").await;
         if kind == "far" {
@@ -106,7 +106,7 @@ async fn a_byte_more_fails_the_step_for_good() {
         let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
         assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("1", kind));
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -120,10 +120,10 @@ async fn what_is_no_step_returns_less() {
             .route("a", "function")
             .start(&store)
             .await;
-        let mut watcher = Watcher::of(&engine);
+        let mut watcher = TaskWatcher::of(&engine);
         emit(&engine, vec![event("a", "x")]).await;
         assert!(watcher.ended(3).await.iter().all(|change| change.status == status), "{bytes}");
-        engine.stop(PATIENCE).await;
+        engine.stop(TEST_TIMEOUT).await;
     }
 }
 
@@ -131,20 +131,21 @@ async fn what_is_no_step_returns_less() {
 #[tokio::test]
 async fn a_step_is_ended_at_another_node() {
     let store = store();
-    let mut house = House::default().pulled("far").chain(chain("/far", vec![step("far", "end"), end("end")]));
+    let mut house =
+        TestEngineBuilder::default().pulled("far").chain(chain("/far", vec![step("far", "end"), end("end")]));
     house.setup.chain_routes.bind(kind("made"), key("/far,1").chain);
     let setup = house.setup.clone();
     let engine = house.start(&store).await;
     let made = emit(&engine, vec![event("made", "x")]).await.events[0].id;
     let task = pull(&engine).await;
-    let other = House { setup, ..House::default() }.start(&store).await;
+    let other = TestEngineBuilder { setup, ..TestEngineBuilder::default() }.start(&store).await;
     let held = other.leased(&task.id, task.fence).await.unwrap().unwrap();
     assert_eq!(held.max_result, MAX_VALUE);
-    let outcome = Outcome { emits: vec![event("b", "x")], ..returns(&text_of(200_000)) };
+    let outcome = AttemptOutcome { emits: vec![event("b", "x")], ..returns(&text_of(200_000)) };
     other.pull_end(&task.id, task.fence, outcome).await.unwrap().unwrap();
     told(&engine, &key(&format!("/far,{made}")), "OrderFinished").await;
     let cause = emitted(&engine).await.last().unwrap().cause.unwrap();
     assert_eq!((cause.event, cause.depth), (Some(made), 1), "the event that made the order");
-    other.stop(PATIENCE).await;
-    engine.stop(PATIENCE).await;
+    other.stop(TEST_TIMEOUT).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

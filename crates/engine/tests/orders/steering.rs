@@ -12,8 +12,8 @@ use super::*;
 #[tokio::test]
 async fn a_step_that_runs_is_let_end_and_then_the_order_stays() {
     let store = store();
-    let (door, diary) = (Door::new(), Diary::default());
-    let engine = House::default()
+    let (door, diary) = (StepGate::new(), CallLog::default());
+    let engine = TestEngineBuilder::default()
         .handler("a", door.step())
         .handler("b", noting(&diary))
         .chain(chain("/x", vec![step("a", "b"), step("b", "end"), end("end")]))
@@ -39,14 +39,14 @@ async fn a_step_that_runs_is_let_end_and_then_the_order_stays() {
         engine.steer_order(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
         Err(OrderRefused::NoSuchOrder(order))
     );
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn nodes_are_stopped_passed_and_processed_again() {
     let store = store();
-    let diary = Diary::default();
-    let engine = House::default()
+    let diary = CallLog::default();
+    let engine = TestEngineBuilder::default()
         .handler("a", noting(&diary))
         .handler("b", noting(&diary))
         .chain(chain("/x", vec![step("a", "b"), step("b", "end"), end("end")]))
@@ -69,7 +69,7 @@ async fn nodes_are_stopped_passed_and_processed_again() {
     assert_eq!(diary.read(), ["a", "a", "b"]);
     let refused = engine.set_node(&path, &node("c"), Action::Stop).await.unwrap();
     assert_eq!(refused, Err(OrderRefused::NoSuchNode(path, node("c"))));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 /// A chain is stopped against a flood of orders, in each of the three ways, over and over: nothing begins between the
@@ -82,10 +82,10 @@ async fn after_a_chain_was_stopped_nothing_begins() {
         let (stopped, begun) = (stopped.clone(), begun.clone());
         move |_: Delivery| {
             begun.fetch_add(usize::from(stopped.load(Ordering::SeqCst)), Ordering::SeqCst);
-            async { Outcome::done() }
+            async { AttemptOutcome::done() }
         }
     };
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("a", handler)
         .chain(chain("/x", vec![step("a", "end"), end("end")]))
         .start(&store)

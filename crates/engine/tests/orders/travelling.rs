@@ -22,9 +22,9 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
     let store = store();
     let reply = || answer(200, &[("content-type", "application/json")], r#"{"result":{"n":3}}"#);
     let (url, inbox) = server(reply).await;
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let noted = diary.clone();
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .runner("one", Some(shell(SCRIPT)), |_| {})
         .runner("two", Some(Arc::new(handler(url))), |_| {})
         .handler("three", move |delivery| {
@@ -40,7 +40,7 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
         ))
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::of(&engine);
     let order = add(&engine, "/a/b,7", r#"{ "n": 1.0 }"#).await;
     let told = told(&engine, &order, "OrderFinished").await;
     let want = [
@@ -86,14 +86,14 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
     assert_eq!(diary.read(), [r#"/a/b,7 three {"n":3}"#]);
     let cause = emitted(&engine).await[0].cause.unwrap();
     assert_eq!((cause.event, cause.depth), (None, 1), "a step is caused by no event");
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_worker_elsewhere_does_a_step_and_returns_the_value() {
     let store = store();
-    let pulled = |code: i64| Outcome::failed_with(code, "no");
-    let engine = House::default()
+    let pulled = |code: i64| AttemptOutcome::failed_with(code, "no");
+    let engine = TestEngineBuilder::default()
         .pulled("far")
         .chain(chain("/far", vec![step("far", "end"), end("end")]))
         .start(&store)
@@ -102,7 +102,7 @@ async fn a_worker_elsewhere_does_a_step_and_returns_the_value() {
     let request = PullRequest {
         handlers: [HandlerName::new("far").unwrap()].into(),
         max: 1,
-        wait: PATIENCE,
+        wait: TEST_TIMEOUT,
         lease: Duration::from_secs(60),
         tenant: None,
     };
@@ -112,11 +112,12 @@ async fn a_worker_elsewhere_does_a_step_and_returns_the_value() {
     let ended = engine.pull_end(&task.id, task.fence, pulled(7)).await.unwrap().unwrap();
     assert!(ended.due.is_some());
     let task = engine.pull(request).await.unwrap().remove(0);
-    let done = Outcome { ended: Ended::Succeeded { result: Some(json("[2]")) }, ..Outcome::done() };
+    let done =
+        AttemptOutcome { ended: Ended::Succeeded { result: Some(json("[2]")) }, ..AttemptOutcome::done() };
     engine.pull_end(&task.id, task.fence, done).await.unwrap().unwrap();
     let told = told(&engine, &order, "OrderFinished").await;
     assert_eq!(told[2..4], ["OrderStepEnded Keep", "OrderSetBack nodeId:far"]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 /// Orders of one chain go side by side; the steps of one order never do.
@@ -124,15 +125,15 @@ async fn a_worker_elsewhere_does_a_step_and_returns_the_value() {
 async fn many_orders_go_side_by_side() {
     const ORDERS: usize = 200;
     let store = store();
-    let diary = Diary::default();
+    let diary = CallLog::default();
     let noting = |name: &'static str| {
         let diary = diary.clone();
         move |delivery: Delivery| {
             diary.note(format!("{} {name}", step_of(&delivery).order.id));
-            async { Outcome::done() }
+            async { AttemptOutcome::done() }
         }
     };
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler("a", noting("a"))
         .handler("b", noting("b"))
         .handler("c", noting("c"))
@@ -153,15 +154,15 @@ async fn many_orders_go_side_by_side() {
     }
     let nothing = engine.orders(&Default::default(), None, None, 10).await.unwrap();
     assert!(nothing.orders.is_empty());
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn an_order_goes_on_after_a_restart_in_the_middle() {
     let store = store();
-    let (door, diary) = (Door::new(), Diary::default());
+    let (door, diary) = (StepGate::new(), CallLog::default());
     let house = || {
-        House::default()
+        TestEngineBuilder::default()
             .handler("a", noting(&diary))
             .handler("b", door.step())
             .handler("c", noting(&diary))
@@ -178,5 +179,5 @@ async fn an_order_goes_on_after_a_restart_in_the_middle() {
     assert!(told.contains(&"OrderStepEnded Keep".into()), "the step was given back: {told:?}");
     assert_eq!(told.iter().filter(|line| *line == "OrderStepEnded Success").count(), 3);
     assert_eq!(diary.read(), ["a", "c"]);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

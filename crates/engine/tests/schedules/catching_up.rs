@@ -9,43 +9,45 @@ use super::*;
 async fn a_restart_catches_up_by_the_policy() {
     let since = now().minus(DAY * 3);
     for (catch_up, within, want) in [
-        (CatchUp::One, DAY, [MISSED, MISSED, Became::CaughtUp]),
+        (CatchUp::One, DAY, [MISSED, MISSED, FireOutcome::CaughtUp]),
         (CatchUp::One, HOUR, [MISSED, MISSED, MISSED]),
-        (CatchUp::All, DAY * 7, [Became::CaughtUp, Became::CaughtUp, Became::CaughtUp]),
-        (CatchUp::All, DAY * 2, [MISSED, Became::CaughtUp, Became::CaughtUp]),
+        (CatchUp::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUp::All, DAY * 2, [MISSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
         (CatchUp::None, DAY * 7, [MISSED, MISSED, MISSED]),
     ] {
         let store = store();
-        let daily = Schedule { catch_up, catch_up_within: within, ..long_ago() };
+        let daily = ScheduleSpec { catch_up, catch_up_within: within, ..long_ago() };
         planned_since(&store, &[&daily], since).await;
-        let engine = House::default().schedule(daily.clone()).start(&store).await;
+        let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
         let fires = ledger_when(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
         assert_eq!(outcomes(&fires), want, "{catch_up:?} within {within:?}");
         let ids: Vec<_> = events(&engine).await.iter().map(|event| event.id).collect();
         assert_eq!(made(&fires), ids);
-        engine.stop(PATIENCE).await;
+        engine.stop(TEST_TIMEOUT).await;
 
         // The next start finds nothing to do.
         let tick = ticking();
-        let engine = House::default().schedule(daily.clone()).schedule(tick.clone()).start(&store).await;
+        let engine =
+            TestEngineBuilder::default().schedule(daily.clone()).schedule(tick.clone()).start(&store).await;
         ledger_when(&store, &tick, "a tick", |fires| !fires.is_empty()).await;
         assert_eq!(ledger(&store, &daily).await, fires);
-        engine.stop(PATIENCE).await;
+        engine.stop(TEST_TIMEOUT).await;
     }
 }
 
 #[tokio::test]
 async fn a_long_gap_is_passed_over_but_for_its_end() {
     let store = store();
-    let tick = Schedule { catch_up: CatchUp::None, ..ticking() };
+    let tick = ScheduleSpec { catch_up: CatchUp::None, ..ticking() };
     let since = now().minus(DAY * 30);
     planned_since(&store, &[&tick], since).await;
-    let engine = House::default().schedule(tick.clone()).start(&store).await;
-    let fires = ledger_when(&store, &tick, "a firing on time", |fires| count(fires, Became::Fired) > 0).await;
+    let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
+    let fires =
+        ledger_when(&store, &tick, "a firing on time", |fires| count(fires, FireOutcome::Fired) > 0).await;
     let missed = count(&fires, MISSED);
     assert!((800..1000).contains(&missed), "{missed}");
     assert!(fires[0].planned > now().minus(HOUR));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,7 +56,7 @@ async fn a_store_that_does_not_answer_costs_no_planned_time() {
     let file = folder.path().join("pointsman.db");
     let store = Sqlite::open(&file, now()).unwrap();
     let tick = ticking();
-    let engine = House::default().schedule(tick.clone()).start(&store).await;
+    let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
     ledger_when(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
 
     let intruder = rusqlite::Connection::open(&file).unwrap();
@@ -77,5 +79,5 @@ async fn a_store_that_does_not_answer_costs_no_planned_time() {
     // Those that were overtaken meanwhile are written down as missed; those that are on time still fire.
     let on_time = fires.iter().filter(|fire| fire.at.since(fire.planned) <= ON_TIME);
     assert!(on_time.clone().count() > 1 && on_time.clone().all(|fire| fire.event.is_some()), "{fires:?}");
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

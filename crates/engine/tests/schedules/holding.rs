@@ -6,7 +6,7 @@ use pointsman_core::{Place, Rule, RuleKind};
 
 use super::*;
 
-fn pause(schedule: &Schedule) -> Rule {
+fn pause(schedule: &ScheduleSpec) -> Rule {
     Rule {
         kind: RuleKind::Pause,
         place: Place::Schedule(schedule.name.clone()),
@@ -17,7 +17,7 @@ fn pause(schedule: &Schedule) -> Rule {
     }
 }
 
-async fn release(engine: &Engine, schedule: &Schedule) {
+async fn release(engine: &Engine, schedule: &ScheduleSpec) {
     let place = Place::Schedule(schedule.name.clone());
     assert!(engine.release(RuleKind::Pause, &place, None).await.unwrap());
 }
@@ -25,17 +25,17 @@ async fn release(engine: &Engine, schedule: &Schedule) {
 #[tokio::test]
 async fn after_a_release_the_policy_makes_up_for_what_was_held() {
     for (catch_up, within, want) in [
-        (CatchUp::One, DAY, [HELD, HELD, Became::CaughtUp]),
+        (CatchUp::One, DAY, [HELD, HELD, FireOutcome::CaughtUp]),
         (CatchUp::One, HOUR, [HELD, HELD, HELD]),
-        (CatchUp::All, DAY * 7, [Became::CaughtUp, Became::CaughtUp, Became::CaughtUp]),
-        (CatchUp::All, DAY * 2, [HELD, Became::CaughtUp, Became::CaughtUp]),
+        (CatchUp::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUp::All, DAY * 2, [HELD, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
         (CatchUp::None, DAY * 7, [HELD, HELD, HELD]),
     ] {
         let store = store();
-        let daily = Schedule { catch_up, catch_up_within: within, ..long_ago() };
+        let daily = ScheduleSpec { catch_up, catch_up_within: within, ..long_ago() };
         planned_since(&store, &[&daily], now().minus(DAY * 3)).await;
         store.hold(pause(&daily)).await.unwrap();
-        let engine = House::default().schedule(daily.clone()).start(&store).await;
+        let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
         let fires = ledger_when(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
         assert_eq!(outcomes(&fires), [HELD; 3]);
         assert!(events(&engine).await.is_empty());
@@ -51,15 +51,15 @@ async fn after_a_release_the_policy_makes_up_for_what_was_held() {
         assert_eq!(outcomes(&fires), want, "{catch_up:?} within {within:?}");
         let ids: Vec<_> = events(&engine).await.iter().map(|event| event.id).collect();
         assert_eq!(made(&fires), ids, "made in the order of the planned times");
-        engine.stop(PATIENCE).await;
+        engine.stop(TEST_TIMEOUT).await;
     }
 }
 
 #[tokio::test]
 async fn while_it_is_held_nothing_is_made_and_afterwards_it_goes_on() {
     let store = store();
-    let tick = Schedule { catch_up: CatchUp::All, ..ticking() };
-    let engine = House::default().schedule(tick.clone()).start(&store).await;
+    let tick = ScheduleSpec { catch_up: CatchUp::All, ..ticking() };
+    let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
     ledger_when(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
     engine.hold(pause(&tick)).await.unwrap();
     let before = events(&engine).await.len();
@@ -72,8 +72,8 @@ async fn while_it_is_held_nothing_is_made_and_afterwards_it_goes_on() {
         fires.last().is_some_and(|fire| fire.planned > later) && fires.iter().all(|f| f.event.is_some())
     };
     let fires = ledger_when(&store, &tick, "all to be made up for", gone_on).await;
-    assert!(count(&fires, Became::CaughtUp) >= 2, "{fires:?}");
-    engine.stop(PATIENCE).await;
+    assert!(count(&fires, FireOutcome::CaughtUp) >= 2, "{fires:?}");
+    engine.stop(TEST_TIMEOUT).await;
     let fires = ledger(&store, &tick).await;
     let mut ids = made(&fires);
     ids.sort();

@@ -2,7 +2,7 @@
 
 use pointsman_core::store::{NewRun, RunTask, Tasks};
 use pointsman_core::{CollectionName, HandlerDef, SourceDef, Status};
-use pointsman_engine::{HandlerSpec, Outcome, RanNow};
+use pointsman_engine::{AttemptOutcome, HandlerSpec, ScheduleRunResult};
 
 use super::*;
 
@@ -13,7 +13,7 @@ pub(crate) fn source(def: &mut HandlerDef) {
 }
 
 /// A schedule of a pair.
-pub(crate) fn run(pair: &str, when: &str) -> Schedule {
+pub(crate) fn run(pair: &str, when: &str) -> ScheduleSpec {
     let pair = pair.parse().unwrap();
     schedule_that(Makes::Run(NewRun { pair, priority: None }), "shop/orders", when)
 }
@@ -22,34 +22,34 @@ pub(crate) fn run(pair: &str, when: &str) -> Schedule {
 async fn a_source_that_is_gone_is_told_in_the_ledger() {
     let store = store();
     let sync = run("shop/orders", "every 1s");
-    let engine = House::default().schedule(sync.clone()).start(&store).await;
+    let engine = TestEngineBuilder::default().schedule(sync.clone()).start(&store).await;
     let fires = ledger_when(&store, &sync, "a time", |fires| !fires.is_empty()).await;
-    assert_eq!(fires[0].outcome, Became::Skipped(Skipped::Gone));
-    engine.stop(PATIENCE).await;
+    assert_eq!(fires[0].outcome, FireOutcome::Skipped(Skipped::Gone));
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 /// A source whose task waits for a worker, and there is none.
-fn pulled_source() -> House {
+fn pulled_source() -> TestEngineBuilder {
     let pulled = |spec: &mut HandlerSpec| {
         source(&mut spec.def);
         (spec.def.pull, spec.runner) = (true, None);
     };
-    House::default().handler_with("shop", pulled, |_| async { Outcome::done() })
+    TestEngineBuilder::default().handler_with("shop", pulled, |_| async { AttemptOutcome::done() })
 }
 
 #[tokio::test]
 async fn those_who_watch_see_what_a_schedule_makes() {
     let store = store();
-    let house = pulled_source().handler("h", |_| async { Outcome::done() }).route("tick", "h");
+    let house = pulled_source().handler("h", |_| async { AttemptOutcome::done() }).route("tick", "h");
     let setup = house.schedule(run("shop/orders", "every 1s")).schedule(ticking()).setup;
-    let engine = House::default().start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let mut watcher = TaskWatcher::of(&engine);
     engine.reconfigure(setup).await.unwrap();
     let made = watcher.until(|change| change.handler.as_str() == "shop").await;
     assert_eq!((made.status, &*made.collection, made.event), (Status::New, "orders", None));
     let made = watcher.until(|change| change.handler.as_str() == "h").await;
     assert!(made.event.is_some());
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -59,14 +59,17 @@ async fn run_now_makes_the_same_and_leaves_the_ledger_alone() {
     let engine = pulled_source().schedule(daily.clone()).schedule(sync.clone()).start(&store).await;
     let ran = engine.run_schedule(&daily.name).await.unwrap();
     let events = events(&engine).await;
-    assert_eq!(ran, Some(RanNow::Event(events[0].id)));
+    assert_eq!(ran, Some(ScheduleRunResult::Event(events[0].id)));
     assert_eq!(events[0].context.get("schedule").map(String::as_str), Some("daily"));
     assert_eq!(events[0].context.get("planned_at"), None);
 
     let ran = engine.run_schedule(&sync.name).await.unwrap();
-    let Some(RanNow::Task(RunTask { task, created: true, .. })) = ran else { panic!("{ran:?}") };
+    let Some(ScheduleRunResult::Task(RunTask { task, created: true, .. })) = ran else { panic!("{ran:?}") };
     let again = engine.run_schedule(&sync.name).await.unwrap();
-    assert_eq!(again, Some(RanNow::Task(RunTask { task: task.clone(), created: false, repeated: false })));
+    assert_eq!(
+        again,
+        Some(ScheduleRunResult::Task(RunTask { task: task.clone(), created: false, repeated: false }))
+    );
     let (task, _) = store.task(&task).await.unwrap().unwrap();
     assert_eq!((task.handler.as_str(), task.planned_at), ("shop", None));
 
@@ -74,5 +77,5 @@ async fn run_now_makes_the_same_and_leaves_the_ledger_alone() {
     for schedule in [daily, sync] {
         assert!(ledger(&store, &schedule).await.is_empty());
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -7,52 +7,52 @@ use pointsman_core::fire::Overlap;
 use pointsman_core::store::{TaskFilter, Tasks};
 use pointsman_core::task::{EndReason, Task};
 use pointsman_core::{HandlerDef, Status};
-use pointsman_engine::{Delivery, HandlerSpec, Outcome, Runner};
+use pointsman_engine::{AttemptOutcome, Delivery, HandlerSpec, Runner};
 use tokio::sync::Semaphore;
 
 use super::*;
 
-const OVERLAP: Became = Became::Skipped(Skipped::Overlap);
+const OVERLAP: FireOutcome = FireOutcome::Skipped(Skipped::Overlap);
 
 /// Runs attempts that end when they may, or when they are told to.
 #[derive(Clone)]
-struct Gated {
+struct GatedRunner {
     gate: Arc<Semaphore>,
-    diary: Diary,
+    diary: CallLog,
 }
 
-impl Gated {
+impl GatedRunner {
     fn new() -> Self {
-        Self { gate: Arc::new(Semaphore::new(0)), diary: Diary::default() }
+        Self { gate: Arc::new(Semaphore::new(0)), diary: CallLog::default() }
     }
 
     /// A node that runs this as the handler `h`, at every tick.
-    fn house(&self) -> House {
+    fn house(&self) -> TestEngineBuilder {
         self.run_as("h", |_| {}).route("tick", "h")
     }
 
-    fn run_as(&self, handler: &str, change: impl FnOnce(&mut HandlerDef)) -> House {
+    fn run_as(&self, handler: &str, change: impl FnOnce(&mut HandlerDef)) -> TestEngineBuilder {
         let runner = Arc::new(self.clone());
         let change = |spec: &mut HandlerSpec| {
             spec.runner = Some(runner);
             change(&mut spec.def);
         };
-        House::default().handler_with(handler, change, |_| async { Outcome::done() })
+        TestEngineBuilder::default().handler_with(handler, change, |_| async { AttemptOutcome::done() })
     }
 }
 
 #[async_trait]
-impl Runner for Gated {
+impl Runner for GatedRunner {
     fn kind(&self) -> &'static str {
         "gated"
     }
 
-    async fn run(&self, delivery: Delivery) -> Outcome {
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
         tokio::select! {
             _ = self.gate.acquire() => self.diary.note("ended"),
             () = delivery.cancel.cancelled() => self.diary.note("was cancelled"),
         }
-        Outcome::done()
+        AttemptOutcome::done()
     }
 }
 
@@ -64,8 +64,8 @@ async fn tasks(store: &SqliteStore) -> Vec<Task> {
 
 #[tokio::test]
 async fn skip_lets_the_time_pass() {
-    let (store, gated) = (store(), Gated::new());
-    let tick = Schedule { overlap: Overlap::Skip, ..ticking() };
+    let (store, gated) = (store(), GatedRunner::new());
+    let tick = ScheduleSpec { overlap: Overlap::Skip, ..ticking() };
     let engine = gated.house().schedule(tick.clone()).start(&store).await;
     let fires = ledger_when(&store, &tick, "overlaps", |fires| count(fires, OVERLAP) >= 2).await;
     assert_eq!(made(&fires).len(), 1, "{fires:?}");
@@ -77,13 +77,13 @@ async fn skip_lets_the_time_pass() {
     assert!(in_the_way, "{fires:?}");
     gated.gate.close();
     ledger_when(&store, &tick, "the next firing", |fires| made(fires).len() >= 2).await;
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn queue_fires_all_the_same() {
-    let (store, gated) = (store(), Gated::new());
-    let tick = Schedule { overlap: Overlap::Queue, ..ticking() };
+    let (store, gated) = (store(), GatedRunner::new());
+    let tick = ScheduleSpec { overlap: Overlap::Queue, ..ticking() };
     let engine = gated.house().slots(1).schedule(tick.clone()).start(&store).await;
     let fires = ledger_when(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(made(&fires).len(), fires.len());
@@ -92,13 +92,13 @@ async fn queue_fires_all_the_same() {
     let planned: Vec<_> = tasks.iter().filter_map(|task| task.planned_at).collect();
     assert!(fires.iter().all(|fire| planned.contains(&fire.planned)), "{planned:?}");
     gated.gate.close();
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn cancel_ends_what_runs() {
-    let (store, gated) = (store(), Gated::new());
-    let tick = Schedule { overlap: Overlap::Cancel, ..ticking() };
+    let (store, gated) = (store(), GatedRunner::new());
+    let tick = ScheduleSpec { overlap: Overlap::Cancel, ..ticking() };
     let engine = gated.house().schedule(tick.clone()).start(&store).await;
     let fires = ledger_when(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(made(&fires).len(), fires.len());
@@ -111,12 +111,12 @@ async fn cancel_ends_what_runs() {
     let first = &tasks(&store).await[0];
     assert_eq!(first.life.state.reason(), Some(EndReason::Canceled));
     gated.gate.close();
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_source_is_run_one_task_at_a_time() {
-    let (store, gated) = (store(), Gated::new());
+    let (store, gated) = (store(), GatedRunner::new());
     let sync = making::run("shop/orders", "every 1s");
     let engine = gated.run_as("shop", making::source).schedule(sync.clone()).start(&store).await;
     let fires = ledger_when(&store, &sync, "some times", |fires| fires.len() >= 3).await;
@@ -128,5 +128,5 @@ async fn a_source_is_run_one_task_at_a_time() {
     assert!(fires.iter().all(|fire| fire.task.as_ref() == Some(&tasks[0].id)), "{fires:?}");
     assert_eq!(outcomes(&fires[1..]), vec![OVERLAP; fires.len() - 1]);
     gated.gate.close();
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -7,8 +7,8 @@ use pointsman_engine::Setup;
 
 use super::*;
 
-fn house() -> House {
-    House::default().schedule(ticking())
+fn house() -> TestEngineBuilder {
+    TestEngineBuilder::default().schedule(ticking())
 }
 
 #[tokio::test]
@@ -17,19 +17,19 @@ async fn two_clocks_fire_each_planned_time_once() {
     let tick = ticking();
     let (one, other) = (house().start(&store).await, house().start(&store).await);
     ledger_when(&store, &tick, "some firings", |fires| fires.len() >= 2).await;
-    one.stop(PATIENCE).await;
+    one.stop(TEST_TIMEOUT).await;
     // A third one takes over in the middle of things.
     let third = house().start(&store).await;
     ledger_when(&store, &tick, "more firings", |fires| fires.len() >= 4).await;
-    other.stop(PATIENCE).await;
+    other.stop(TEST_TIMEOUT).await;
     ledger_when(&store, &tick, "yet more firings", |fires| fires.len() >= 6).await;
-    third.stop(PATIENCE).await;
+    third.stop(TEST_TIMEOUT).await;
 
     let fires = ledger(&store, &tick).await;
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
     let every: Vec<_> = tick.when.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every, "no time was left out");
-    assert!(fires.iter().all(|fire| matches!(fire.outcome, Became::Fired | Became::Late)));
+    assert!(fires.iter().all(|fire| matches!(fire.outcome, FireOutcome::Fired | FireOutcome::Late)));
     let events = events(&third).await;
     assert_eq!(made(&fires), events.iter().map(|event| event.id).collect::<Vec<_>>(), "one event a time");
     let told: Vec<_> = events.iter().map(|event| event.context["planned_at"].clone()).collect();
@@ -54,7 +54,7 @@ async fn a_schedule_that_comes_back_goes_on_where_it_stood() {
     assert_eq!(ledger(&store, &tick).await.len(), before, "it is not set up");
     engine.reconfigure(setup(vec![other, tick.clone()])).await.unwrap();
     let fires = ledger_when(&store, &tick, "ticks again", |fires| fires.len() >= before + 4).await;
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
     let every: Vec<_> = tick.when.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every, "no time was left out");
@@ -84,11 +84,11 @@ async fn after_a_step_that_was_undone_only_times_without_a_row_fire() {
     let last = settled[settled.len() - 1];
     let beyond = |fires: &[Fire]| fires.iter().filter(|fire| (last..far).contains(&fire.planned)).count() > 2;
     ledger_when(&store, &tick, "times after those that have a row", beyond).await;
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
     let (fires, emitted) = (ledger(&store, &tick).await, events(&engine).await);
     for fire in &fires {
         let has_row = settled.contains(&fire.planned) || fire.planned == far;
-        assert_eq!(fire.outcome == Became::CaughtUp, has_row, "{fire:?}");
+        assert_eq!(fire.outcome == FireOutcome::CaughtUp, has_row, "{fire:?}");
     }
     let come: Vec<_> = fires.iter().map(|fire| fire.planned).filter(|planned| *planned < far).collect();
     let every: Vec<_> = tick.when.between(come[0].minus(SECOND), come[come.len() - 1]).collect();
@@ -102,9 +102,10 @@ async fn a_clock_that_was_put_back_silences_no_schedule() {
     let (ahead, astray) = (schedule("ahead", "every 1s"), schedule("astray", "every 1s"));
     planned_since(&store, &[&astray], now().plus(DAY * 365)).await;
     planned_since(&store, &[&astray, &ahead], now().plus(HOUR / 2)).await;
-    let engine = House::default().schedule(ahead.clone()).schedule(astray.clone()).start(&store).await;
+    let engine =
+        TestEngineBuilder::default().schedule(ahead.clone()).schedule(astray.clone()).start(&store).await;
     for schedule in [&ahead, &astray] {
         ledger_when(&store, schedule, "some firings", |fires| made(fires).len() >= 2).await;
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -17,25 +17,25 @@ use pointsman_core::fire::{CatchUp, MISSED, Makes, ON_TIME, Punctual};
 use pointsman_core::{Timestamp, cron};
 use sha2::{Digest, Sha256};
 
-use crate::Schedule;
+use crate::ScheduleSpec;
 
 /// The most planned times of one schedule that are looked at in one go. Of a longer gap only the newest get rows
 /// in the ledger; the others are passed over.
-pub(super) const MOST: usize = 1000;
+pub(super) const MAX_PLANNED_TIMES: usize = 1000;
 
-const TICK: Duration = Duration::from_micros(1);
+const ONE_MICROSECOND: Duration = Duration::from_micros(1);
 
 /// What is to become of one planned time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FireDecision {
     Fire(Punctual),
     Skip,
 }
 
 /// Planned times whose hour has come, in order.
 #[derive(Debug, PartialEq)]
-pub(super) struct Reckoning {
-    pub(super) times: Vec<(Timestamp, Verdict)>,
+pub(super) struct DueTimes {
+    pub(super) times: Vec<(Timestamp, FireDecision)>,
     /// There were more, older ones: the gap was too long to write them all down.
     pub(super) passed_over: bool,
 }
@@ -45,7 +45,7 @@ pub(super) struct Reckoning {
 /// Those that came up a short while ago fire. Those that were missed are caught up with by the policy: `one` is
 /// there so that something runs after a gap, so it fires the latest of them only where nothing newer fires
 /// anyway.
-pub(super) fn reckon(schedule: &Schedule, settled: Timestamp, now: Timestamp) -> Reckoning {
+pub(super) fn reckon(schedule: &ScheduleSpec, settled: Timestamp, now: Timestamp) -> DueTimes {
     let (mut planned, passed_over) = newest(&schedule.when, settled, now);
     // A time is put off by less than what lies between it and the next: only the last can be still to come.
     planned.pop_if(|last| comes_up(schedule, *last) > now);
@@ -55,28 +55,28 @@ pub(super) fn reckon(schedule: &Schedule, settled: Timestamp, now: Timestamp) ->
     let missed = too_old.max(overtaken);
     let lone = missed == ages.len();
     let verdict = |(at, age): (usize, &Duration)| match age {
-        age if *age <= ON_TIME => Verdict::Fire(Punctual::OnTime),
-        _ if at >= missed => Verdict::Fire(Punctual::Late),
-        age if *age > schedule.catch_up_within => Verdict::Skip,
+        age if *age <= ON_TIME => FireDecision::Fire(Punctual::OnTime),
+        _ if at >= missed => FireDecision::Fire(Punctual::Late),
+        age if *age > schedule.catch_up_within => FireDecision::Skip,
         _ => match schedule.catch_up {
-            CatchUp::All => Verdict::Fire(Punctual::CaughtUp),
-            CatchUp::One if lone && at + 1 == missed => Verdict::Fire(Punctual::CaughtUp),
-            CatchUp::One | CatchUp::None => Verdict::Skip,
+            CatchUp::All => FireDecision::Fire(Punctual::CaughtUp),
+            CatchUp::One if lone && at + 1 == missed => FireDecision::Fire(Punctual::CaughtUp),
+            CatchUp::One | CatchUp::None => FireDecision::Skip,
         },
     };
     let times = planned.iter().copied().zip(ages.iter().enumerate().map(verdict)).collect();
-    Reckoning { times, passed_over }
+    DueTimes { times, passed_over }
 }
 
 /// Which planned times are made up for after a rule was lifted that held the schedule from `unmet` on: all of
 /// these fire as caught up.
 pub(super) fn make_up(
-    schedule: &Schedule,
+    schedule: &ScheduleSpec,
     unmet: Timestamp,
     settled: Timestamp,
     now: Timestamp,
 ) -> Vec<Timestamp> {
-    let (mut held, _) = newest(&schedule.when, unmet.minus(TICK), settled);
+    let (mut held, _) = newest(&schedule.when, unmet.minus(ONE_MICROSECOND), settled);
     held.retain(|planned| now.since(comes_up(schedule, *planned)) <= schedule.catch_up_within);
     match schedule.catch_up {
         CatchUp::All => held,
@@ -88,13 +88,13 @@ pub(super) fn make_up(
 }
 
 /// When the first planned time after `settled` comes up.
-pub(super) fn next(schedule: &Schedule, settled: Timestamp) -> Option<Timestamp> {
+pub(super) fn next(schedule: &ScheduleSpec, settled: Timestamp) -> Option<Timestamp> {
     schedule.when.next(settled).map(|planned| comes_up(schedule, planned))
 }
 
 /// When a planned time comes up: put off by a part of the jitter that follows from the schedule's name and the
 /// time, so that all nodes agree, and never so far that the next planned time overtakes it.
-fn comes_up(schedule: &Schedule, planned: Timestamp) -> Timestamp {
+fn comes_up(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
     if schedule.jitter.is_zero() {
         return planned;
     }
@@ -113,20 +113,20 @@ fn comes_up(schedule: &Schedule, planned: Timestamp) -> Timestamp {
 /// The newest planned times after `after`, up to `until` and including it, in order, and whether older ones were
 /// left out.
 fn newest(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
-    let mut before = until.plus(TICK);
+    let mut before = until.plus(ONE_MICROSECOND);
     let back = std::iter::from_fn(|| {
         before = when.prev(before).filter(|planned| *planned > after)?;
         Some(before)
     });
-    let mut found: Vec<_> = back.take(MOST + 1).collect();
-    let more = found.len() > MOST;
-    found.truncate(MOST);
+    let mut found: Vec<_> = back.take(MAX_PLANNED_TIMES + 1).collect();
+    let more = found.len() > MAX_PLANNED_TIMES;
+    found.truncate(MAX_PLANNED_TIMES);
     found.reverse();
     (found, more)
 }
 
 /// What a firing makes: its event says which schedule emitted it, and for which time.
-pub(super) fn makes(schedule: &Schedule, planned: Timestamp) -> Makes {
+pub(super) fn makes(schedule: &ScheduleSpec, planned: Timestamp) -> Makes {
     match &schedule.makes {
         Makes::Run(run) => Makes::Run(run.clone()),
         Makes::Order(order) => Makes::Order(order.clone()),

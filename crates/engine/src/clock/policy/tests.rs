@@ -6,10 +6,10 @@ use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
 
 use super::*;
 
-const FIRE: Verdict = Verdict::Fire(Punctual::OnTime);
-const LATE: Verdict = Verdict::Fire(Punctual::Late);
-const CAUGHT_UP: Verdict = Verdict::Fire(Punctual::CaughtUp);
-const SKIP: Verdict = Verdict::Skip;
+const FIRE: FireDecision = FireDecision::Fire(Punctual::OnTime);
+const LATE: FireDecision = FireDecision::Fire(Punctual::Late);
+const CAUGHT_UP: FireDecision = FireDecision::Fire(Punctual::CaughtUp);
+const SKIP: FireDecision = FireDecision::Skip;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -21,26 +21,26 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn schedule_in(zone: &str, when: &str, catch_up: CatchUp, within: Duration) -> Schedule {
+fn schedule_in(zone: &str, when: &str, catch_up: CatchUp, within: Duration) -> ScheduleSpec {
     let expression = Expression::parse(when, Dialect::Auto).unwrap();
     let when = cron::Schedule::new(expression, Zone::named(zone).unwrap());
     let event = NewEvent::of(HandlingKey::new("tick").unwrap());
-    let schedule = Schedule::new(ScheduleName::new("s").unwrap(), when, Makes::Event(Box::new(event)));
-    Schedule { catch_up, catch_up_within: within, ..schedule }
+    let schedule = ScheduleSpec::new(ScheduleName::new("s").unwrap(), when, Makes::Event(Box::new(event)));
+    ScheduleSpec { catch_up, catch_up_within: within, ..schedule }
 }
 
-fn schedule(when: &str, catch_up: CatchUp, within: Duration) -> Schedule {
+fn schedule(when: &str, catch_up: CatchUp, within: Duration) -> ScheduleSpec {
     schedule_in("UTC", when, catch_up, within)
 }
 
-fn times(schedule: &Schedule, settled: &str, now: &str) -> Vec<(String, Verdict)> {
+fn times(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<(String, FireDecision)> {
     let reckoning = reckon(schedule, at(settled), at(now));
     assert!(!reckoning.passed_over);
     reckoning.times.into_iter().map(|(planned, verdict)| (planned.to_string(), verdict)).collect()
 }
 
 /// The verdicts for planned times, which are not looked at.
-fn verdicts(schedule: &Schedule, settled: &str, now: &str) -> Vec<Verdict> {
+fn verdicts(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<FireDecision> {
     times(schedule, settled, now).into_iter().map(|(_, verdict)| verdict).collect()
 }
 
@@ -107,18 +107,18 @@ fn what_runs_often_does_not_run_many_times_over_after_a_short_gap() {
 
 #[test]
 fn a_gap_of_any_length_is_a_bounded_piece_of_work() {
-    for (catch_up, want) in [(CatchUp::One, 0), (CatchUp::All, MOST - 6), (CatchUp::None, 0)] {
+    for (catch_up, want) in [(CatchUp::One, 0), (CatchUp::All, MAX_PLANNED_TIMES - 6), (CatchUp::None, 0)] {
         let each_second = schedule("every 1s", catch_up, DAY);
         let now = at("12:00:00");
-        let Reckoning { times, passed_over } = reckon(&each_second, now.minus(DAY * 3650), now);
+        let DueTimes { times, passed_over } = reckon(&each_second, now.minus(DAY * 3650), now);
         assert!(passed_over);
-        assert_eq!((times.len(), times.last().unwrap().0), (MOST, now));
+        assert_eq!((times.len(), times.last().unwrap().0), (MAX_PLANNED_TIMES, now));
         assert!(times.is_sorted_by(|a, b| a.0 < b.0));
         let caught_up = times.iter().filter(|(_, verdict)| *verdict == CAUGHT_UP).count();
         // What came up within the last seconds is not missed yet.
         assert_eq!(caught_up, want, "{catch_up:?}");
-        let just = reckon(&each_second, now.minus(SECOND * MOST as u32), now);
-        assert_eq!((just.times.len(), just.passed_over), (MOST, false));
+        let just = reckon(&each_second, now.minus(SECOND * MAX_PLANNED_TIMES as u32), now);
+        assert_eq!((just.times.len(), just.passed_over), (MAX_PLANNED_TIMES, false));
     }
 }
 
@@ -192,7 +192,7 @@ fn what_was_held_is_made_up_for() {
 #[test]
 fn jitter_is_spread_and_fixed_and_keeps_the_order() {
     let span = Duration::from_secs(600);
-    let jittery = Schedule { jitter: span, ..schedule("every 1m", CatchUp::All, DAY) };
+    let jittery = ScheduleSpec { jitter: span, ..schedule("every 1m", CatchUp::All, DAY) };
     let planned: Vec<_> = jittery.when.between(at("06:00:00"), at("12:00:00")).collect();
     let up: Vec<_> = planned.iter().map(|planned| comes_up(&jittery, *planned)).collect();
     assert_eq!(up, planned.iter().map(|planned| comes_up(&jittery, *planned)).collect::<Vec<_>>());
@@ -200,25 +200,25 @@ fn jitter_is_spread_and_fixed_and_keeps_the_order() {
     let offsets: Vec<_> = up.iter().zip(&planned).map(|(up, planned)| up.since(*planned)).collect();
     let early = offsets.iter().filter(|offset| **offset < SECOND * 30).count();
     assert!((120..240).contains(&early), "{early} of {} in the first half", offsets.len());
-    let renamed = Schedule { name: ScheduleName::new("t").unwrap(), ..jittery.clone() };
+    let renamed = ScheduleSpec { name: ScheduleName::new("t").unwrap(), ..jittery.clone() };
     let same = planned.iter().filter(|at| comes_up(&jittery, **at) == comes_up(&renamed, **at)).count();
     assert!(same < 5, "schedules of the same times do not come up together: {same}");
-    let daily = Schedule { jitter: span, ..schedule("@daily", CatchUp::All, DAY) };
+    let daily = ScheduleSpec { jitter: span, ..schedule("@daily", CatchUp::All, DAY) };
     assert!(comes_up(&daily, at("00:00:00")) < at("00:10:00"));
 }
 
 #[test]
 fn a_time_that_is_put_off_is_on_time_when_it_comes_up() {
-    let daily = Schedule { jitter: HOUR, ..schedule("@daily", CatchUp::One, DAY) };
+    let daily = ScheduleSpec { jitter: HOUR, ..schedule("@daily", CatchUp::One, DAY) };
     let (before, planned) = (at("2026-01-30T00:00:00Z"), at("00:00:00"));
     let up = comes_up(&daily, planned);
     assert!(up > planned);
     assert_eq!(next(&daily, before), Some(up));
     let verdict = |now| reckon(&daily, before, now).times;
-    assert_eq!(verdict(up.minus(TICK)), []);
+    assert_eq!(verdict(up.minus(ONE_MICROSECOND)), []);
     assert_eq!(verdict(up), [(planned, FIRE)]);
     assert_eq!(verdict(up.plus(MISSED)), [(planned, LATE)]);
-    assert_eq!(verdict(up.plus(MISSED + TICK)), [(planned, CAUGHT_UP)]);
+    assert_eq!(verdict(up.plus(MISSED + ONE_MICROSECOND)), [(planned, CAUGHT_UP)]);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn the_event_tells_where_it_came_from() {
     let want = [("planned_at", "2026-01-31T12:00:00.000000Z"), ("schedule", "s"), ("team", "books")];
     assert_eq!(context, want);
     let run = Makes::Run(NewRun { pair: "shop/orders".parse().unwrap(), priority: None });
-    assert_eq!(makes(&Schedule { makes: run.clone(), ..hourly }, at("12:00:00")), run);
+    assert_eq!(makes(&ScheduleSpec { makes: run.clone(), ..hourly }, at("12:00:00")), run);
 }
 
 /// The clock sleeps until a time comes up, and then there is something to do: otherwise it would spin.
@@ -243,12 +243,12 @@ fn something_is_due_exactly_when_the_next_time_has_come_up() {
         for when in ["30 2 * * *", "*/20 * * * *", "0 0/7 1-3 * * ?", "0 1,2,3 * * *", "every 45m", "@weekly"]
         {
             for jitter in [Duration::ZERO, HOUR / 2] {
-                let it = Schedule { jitter, ..schedule_in(zone, when, CatchUp::All, DAY * 7) };
+                let it = ScheduleSpec { jitter, ..schedule_in(zone, when, CatchUp::All, DAY * 7) };
                 for edge in ["2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-04-04T15:00:00Z"] {
                     let begin = at(edge).minus(HOUR * 3);
                     for step in 0..24u32 {
                         let settled = begin.plus(HOUR / 4 * step);
-                        for wait in [TICK, SECOND * 7, HOUR / 6, HOUR * 2, DAY] {
+                        for wait in [ONE_MICROSECOND, SECOND * 7, HOUR / 6, HOUR * 2, DAY] {
                             let now = settled.plus(wait);
                             let up = next(&it, settled).is_some_and(|next| next <= now);
                             let due = !reckon(&it, settled, now).times.is_empty();

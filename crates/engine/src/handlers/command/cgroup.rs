@@ -16,13 +16,13 @@ use super::descendants::parse_pids;
 use super::process::is_foreign;
 
 /// The start of the groups' names; the pid of the process that created them and a number follow.
-const PREFIX: &str = "pointsman-";
+const GROUP_NAME_PREFIX: &str = "pointsman-";
 
 /// The group of this process, if groups can be created below it.
-static PARENT: OnceLock<Option<PathBuf>> = OnceLock::new();
-static NEXT: AtomicU64 = AtomicU64::new(1);
+static PARENT_GROUP: OnceLock<Option<PathBuf>> = OnceLock::new();
+static NEXT_GROUP_NUMBER: AtomicU64 = AtomicU64::new(1);
 /// Groups that could not be removed, because killed processes had not ended yet.
-static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static UNREMOVED_GROUPS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A control group. Removed when dropped, or later if processes in it have not ended by then.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Cgroup {
 impl Cgroup {
     /// A new group; none where the system does not let this process create one.
     pub(super) fn create() -> Option<Self> {
-        let parent = PARENT.get_or_init(|| {
+        let parent = PARENT_GROUP.get_or_init(|| {
             let found = find_parent();
             match &found {
                 Ok(path) => tracing::debug!(path = %path.display(), "commands run in control groups"),
@@ -49,8 +49,8 @@ impl Cgroup {
     }
 
     fn create_in(parent: &Path) -> io::Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("{PREFIX}{}-{number}", getpid()));
+        let number = NEXT_GROUP_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{GROUP_NAME_PREFIX}{}-{number}", getpid()));
         fs::create_dir(&path)?;
         Ok(Self { path })
     }
@@ -79,14 +79,17 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         if fs::remove_dir(&self.path).is_err() {
-            LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.path));
+            UNREMOVED_GROUPS
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(std::mem::take(&mut self.path));
         }
     }
 }
 
 /// Removes the groups whose processes have ended since.
 fn remove_left() {
-    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut left = UNREMOVED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|path| fs::remove_dir(path).is_err() && path.exists());
 }
 
@@ -120,8 +123,9 @@ fn locate(mounts: &str, groups: &str) -> Option<PathBuf> {
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let owner =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(GROUP_NAME_PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             let _ = fs::remove_dir(entry.path());
         }

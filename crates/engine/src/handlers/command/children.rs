@@ -26,14 +26,14 @@ const KILL_INTERVAL: Duration = Duration::from_millis(2);
 static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
 
 /// The processes below this one that were there before it adopted orphans: they are no commands.
-static EARLIER: OnceLock<Vec<Process>> = OnceLock::new();
+static PREEXISTING: OnceLock<Vec<Process>> = OnceLock::new();
 
-static CHILDREN: Mutex<Children> =
-    Mutex::new(Children { awaited: BTreeSet::new(), dropped: BTreeSet::new(), starting: 0 });
+static CHILDREN: Mutex<ChildRegistry> =
+    Mutex::new(ChildRegistry { awaited: BTreeSet::new(), dropped: BTreeSet::new(), starting: 0 });
 
 /// The children that are not reaped here.
 #[derive(Debug)]
-struct Children {
+struct ChildRegistry {
     /// Those that an attempt waits for.
     awaited: BTreeSet<Pid>,
     /// Those whose attempt was dropped: the runtime reaps them.
@@ -42,7 +42,7 @@ struct Children {
     starting: usize,
 }
 
-fn children() -> MutexGuard<'static, Children> {
+fn children() -> MutexGuard<'static, ChildRegistry> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -53,7 +53,7 @@ fn children() -> MutexGuard<'static, Children> {
 /// by `exec`, are left alone with everything below them.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(true)?;
-    EARLIER.get_or_init(|| {
+    PREEXISTING.get_or_init(|| {
         let awaited = children().awaited.clone();
         let earlier = list_below_except(getpid(), |pid| awaited.contains(&pid));
         earlier.into_iter().map(Process::of).collect()
@@ -68,7 +68,9 @@ pub(super) fn adopts_orphans() -> bool {
 }
 
 fn is_earlier(pid: Pid) -> bool {
-    EARLIER.get().is_some_and(|earlier| earlier.iter().any(|process| process.pid == pid && process.exists()))
+    PREEXISTING
+        .get()
+        .is_some_and(|earlier| earlier.iter().any(|process| process.pid == pid && process.exists()))
 }
 
 /// Kills every process below this one, if it has adopted orphans. Called when no attempt runs any more.
@@ -114,16 +116,16 @@ impl Drop for AwaitedChild {
 }
 
 /// While this value lives, unknown children are not reaped.
-struct Starting;
+struct StartingGuard;
 
-impl Starting {
+impl StartingGuard {
     fn begin() -> Self {
         children().starting += 1;
         Self
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartingGuard {
     fn drop(&mut self) {
         children().starting -= 1;
     }
@@ -132,7 +134,7 @@ impl Drop for Starting {
 /// Starts a command as a child that its attempt waits for.
 pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Process, AwaitedChild)> {
     // Nothing is locked meanwhile: it takes until the program is loaded, which on a hanging file system is for ever.
-    let starting = Starting::begin();
+    let starting = StartingGuard::begin();
     let child = command.spawn()?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let process = Process::of(Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?));
@@ -177,13 +179,13 @@ mod tests {
     use tokio::io::AsyncReadExt;
     use tokio::time::sleep;
 
-    use super::super::process::Stat;
+    use super::super::process::ProcessStat;
     use super::*;
 
     #[tokio::test]
     async fn while_a_command_is_being_started_others_start_and_end_and_nothing_is_reaped() {
         adopt_orphans().unwrap();
-        let hanging = Starting::begin();
+        let hanging = StartingGuard::begin();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 0.05 >/dev/null & echo $!"]).stdout(Stdio::piped());
         let (mut child, _, awaited) = spawn(&mut command).unwrap();
@@ -192,14 +194,14 @@ mod tests {
         child.wait().await.unwrap();
         drop(awaited);
         let orphan = Pid::from_raw(printed.trim().parse().unwrap());
-        while !Stat::read(orphan).unwrap().zombie {
+        while !ProcessStat::read(orphan).unwrap().zombie {
             sleep(KILL_INTERVAL).await;
         }
         assert!(list_orphans().contains(&orphan));
-        assert!(Stat::read(orphan).is_some());
+        assert!(ProcessStat::read(orphan).is_some());
         drop(hanging);
         let deadline = Instant::now() + Duration::from_secs(10);
-        while Stat::read(orphan).is_some() {
+        while ProcessStat::read(orphan).is_some() {
             assert!(Instant::now() < deadline);
             // Other tests start commands meanwhile.
             list_orphans();

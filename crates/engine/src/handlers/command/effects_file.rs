@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
-use super::super::effects::MAX_BYTES;
-use super::{RunAs, workroom};
+use super::super::effects::MAX_EFFECTS_BYTES;
+use super::{RunAs, process_folder};
 
 pub(super) struct EffectsFile {
     path: PathBuf,
@@ -22,7 +22,7 @@ impl EffectsFile {
     /// process's, so that the command cannot put anything else in the file's place.
     pub(super) fn create(owner: Option<&RunAs>) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
-        let dir = tempfile::Builder::new().permissions(private).tempdir_in(workroom::path()?)?;
+        let dir = tempfile::Builder::new().permissions(private).tempdir_in(process_folder::path()?)?;
         let path = dir.path().join("effects.jsonl");
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         if let Some(owner) = owner {
@@ -40,8 +40,8 @@ impl EffectsFile {
     /// What the command wrote. One that removed the file has no effects.
     pub(super) async fn read(&self) -> Result<String, String> {
         match self.bytes().await {
-            Ok(bytes) if bytes.len() > MAX_BYTES => {
-                Err(format!("the effects file has more than {MAX_BYTES} bytes"))
+            Ok(bytes) if bytes.len() > MAX_EFFECTS_BYTES => {
+                Err(format!("the effects file has more than {MAX_EFFECTS_BYTES} bytes"))
             }
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| "the effects file is not UTF-8".into()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -63,7 +63,7 @@ impl EffectsFile {
             return Err(replaced());
         }
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
+        file.take(MAX_EFFECTS_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
         Ok(bytes)
     }
 }

@@ -11,14 +11,14 @@ use pointsman_core::task::Subject;
 
 use super::CommandSpec;
 
-const EFFECTS: &str = "POINTSMAN_EFFECTS";
+const EFFECTS_VARIABLE: &str = "POINTSMAN_EFFECTS";
 /// Passed on from this process.
-const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
+const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 /// The whole environment of one attempt.
 pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap<String, OsString> {
     let mut all = BTreeMap::new();
-    for name in INHERITED {
+    for name in INHERITED_VARIABLES {
         if let Some(value) = std::env::var_os(name) {
             all.insert(name.to_owned(), value);
         }
@@ -32,13 +32,13 @@ pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap
     for (name, value) in about(task) {
         all.insert(format!("POINTSMAN_{name}"), value.into());
     }
-    all.insert(EFFECTS.into(), effects.into());
+    all.insert(EFFECTS_VARIABLE.into(), effects.into());
     all
 }
 
 /// The `NAME=value` in the environment of one attempt that no other attempt has.
 pub(super) fn mark(effects: &Path) -> Vec<u8> {
-    [EFFECTS.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
+    [EFFECTS_VARIABLE.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
 }
 
 fn about(task: &Claimed) -> Vec<(&'static str, String)> {

@@ -9,7 +9,7 @@
 //! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell. A
 //! source's command finds on its stdin which collection to synchronise instead of an event, and a step's the order and
 //! its value; what a step returns as its result becomes the order's value.
-//! All its processes end with the attempt ([`scope`]): when the attempt is cancelled the command's process group is
+//! All its processes end with the attempt ([`process_scope`]): when the attempt is cancelled the command's process group is
 //! asked to end, and everything is killed soon after; when the attempt is dropped everything is killed at once; when the
 //! command ends by itself, what it has left running is killed, after a short grace if it keeps the output open.
 
@@ -20,10 +20,10 @@ mod effects_file;
 mod environment;
 mod output;
 mod process;
+mod process_folder;
+mod process_scope;
 mod run_as;
-mod running;
-mod scope;
-mod workroom;
+mod running_command;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -40,15 +40,15 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
 use super::text::excerpt;
-use super::{effects, run, step};
-use crate::{Delivery, Outcome, Runner};
+use super::{effects, run_body, step_body};
+use crate::{AttemptOutcome, Delivery, Runner};
 pub use children::{adopt_orphans, kill_orphans};
 use effects_file::EffectsFile;
 pub use run_as::{BadRunAs, RunAs};
-use running::{End, Running};
+use running_command::{CommandEnd, RunningCommand};
 
 /// The exit code that asks to be run again later (EX_TEMPFAIL).
-const SNOOZE: i32 = 75;
+const SNOOZE_EXIT_CODE: i32 = 75;
 /// How long that is, if the command does not say.
 const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 
@@ -110,7 +110,7 @@ impl CommandHandler {
         Ok(Self { spec })
     }
 
-    fn start(&self, delivery: &Delivery, effects: &EffectsFile) -> std::io::Result<Running> {
+    fn start(&self, delivery: &Delivery, effects: &EffectsFile) -> std::io::Result<RunningCommand> {
         let mut command = Command::new(&self.spec.argv[0]);
         command
             .args(&self.spec.argv[1..])
@@ -126,26 +126,26 @@ impl CommandHandler {
             // Setting the user also clears the supplementary groups.
             command.uid(run_as.uid.as_raw()).gid(run_as.gid.as_raw());
         }
-        Running::start(command, environment::mark(effects.path()))
+        RunningCommand::start(command, environment::mark(effects.path()))
     }
 
     /// The operating system tells of a missing program and of a missing folder in the same words.
-    fn cannot_start(&self, error: &std::io::Error) -> Outcome {
+    fn cannot_start(&self, error: &std::io::Error) -> AttemptOutcome {
         let program = &self.spec.argv[0];
         match &self.spec.dir {
-            Some(dir) if !dir.is_dir() => Outcome::failed(format!(
+            Some(dir) if !dir.is_dir() => AttemptOutcome::failed(format!(
                 "cannot start {program:?}: its folder {} is not there",
                 dir.display()
             )),
             _ if error.kind() == std::io::ErrorKind::PermissionDenied && self.spec.run_as.is_some() => {
-                Outcome::failed(format!(
+                AttemptOutcome::failed(format!(
                     "cannot start {program:?}: its user may not run the program, or not enter its folder"
                 ))
             }
             _ if error.kind() == std::io::ErrorKind::NotFound => {
-                Outcome::failed(format!("cannot start {program:?}: there is no such program"))
+                AttemptOutcome::failed(format!("cannot start {program:?}: there is no such program"))
             }
-            _ => Outcome::failed(format!("cannot start {program:?}: {error}")),
+            _ => AttemptOutcome::failed(format!("cannot start {program:?}: {error}")),
         }
     }
 }
@@ -161,23 +161,24 @@ impl Runner for CommandHandler {
         Some(summarize_command(&self.spec.argv))
     }
 
-    async fn run(&self, delivery: Delivery) -> Outcome {
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
         if delivery.cancel.is_cancelled() {
-            return Outcome::failed("cancelled before it was started");
+            return AttemptOutcome::failed("cancelled before it was started");
         }
         let effects = match EffectsFile::create(self.spec.run_as.as_ref()) {
             Ok(effects) => effects,
-            Err(e) => return Outcome::failed(format!("cannot make the effects file: {e}")),
+            Err(e) => return AttemptOutcome::failed(format!("cannot make the effects file: {e}")),
         };
         let running = match self.start(&delivery, &effects) {
             Ok(running) => running,
             Err(error) => return self.cannot_start(&error),
         };
         match running.finish(&delivery).await {
-            Err(error) => Outcome::failed(format!("lost sight of the command: {error}")),
-            Ok(end) if end.cancelled => {
-                Outcome::failed_with(code(end.status), format!("cancelled; {}", in_words(end.status, &[])))
-            }
+            Err(error) => AttemptOutcome::failed(format!("lost sight of the command: {error}")),
+            Ok(end) if end.cancelled => AttemptOutcome::failed_with(
+                code(end.status),
+                format!("cancelled; {}", in_words(end.status, &[])),
+            ),
             Ok(end) => {
                 log_killed_processes(&end, &delivery).await;
                 judge(end.status, &end.last_error, effects.read().await, &delivery)
@@ -187,7 +188,7 @@ impl Runner for CommandHandler {
 }
 
 /// Logs that processes were killed with the attempt: their author may have meant them to go on.
-async fn log_killed_processes(end: &End, delivery: &Delivery) {
+async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
     let processes = match end.left {
         0 => return,
         1 => "1 process".to_owned(),
@@ -201,8 +202,8 @@ async fn log_killed_processes(end: &End, delivery: &Delivery) {
 fn told(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.to_json(),
-        Subject::Run(run) => run::json(task, run),
-        Subject::Step(step) => step::json(task, step),
+        Subject::Run(run) => run_body::to_json(task, run),
+        Subject::Step(step) => step_body::to_json(task, step),
     }
 }
 
@@ -218,14 +219,14 @@ fn judge(
     last_error: &[u8],
     file: Result<String, String>,
     delivery: &Delivery,
-) -> Outcome {
+) -> AttemptOutcome {
     let now = delivery.log.now();
     let effects = file
         .map_err(|why| Fault::new("", why))
         .and_then(|text| effects::of_lines(&text, delivery.task.subject.tenant(), now));
     let well = match status.code() {
         Some(0) => effects.map(|effects| effects.into_success(now)),
-        Some(SNOOZE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
+        Some(SNOOZE_EXIT_CODE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
         _ => return effects::failure(code(status), in_words(status, last_error), effects, now),
     };
     well.unwrap_or_else(|fault| effects::refused(&fault))

@@ -5,11 +5,11 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::sync::CancellationToken;
 
 use super::super::text::{clean, whole_characters};
-use crate::logbook::MAX_LINE_BYTES as MAX_LINE;
+use crate::log_writer::MAX_LINE_BYTES as MAX_LINE;
 use crate::runner::LogSink;
 
 /// How much is still taken from a stream whose writers ought to be gone: what a pipe can hold, and some more.
-const MAX_REST: usize = 1 << 20;
+const MAX_BYTES_AFTER_EXIT: usize = 1 << 20;
 
 /// Passes a stream on until it ends, or until `over` says that nobody who matters writes to it any more and
 /// nothing is left in the pipe. Answers the last line that was not blank.
@@ -19,10 +19,10 @@ pub(super) async fn pump(
     log: &LogSink,
     over: &CancellationToken,
 ) -> Vec<u8> {
-    let mut lines = Lines::default();
+    let mut lines = LineSplitter::default();
     let mut last = Vec::new();
     let mut chunk = vec![0; 16 * 1024];
-    let mut rest = MAX_REST;
+    let mut rest = MAX_BYTES_AFTER_EXIT;
     while rest > 0 {
         // Reading comes first, so that what was written before the end is never left behind.
         let read = tokio::select! {
@@ -54,7 +54,7 @@ async fn tell(line: Vec<u8>, level: Level, log: &LogSink, last: &mut Vec<u8>) {
 
 /// Cuts bytes into lines.
 #[derive(Default)]
-struct Lines {
+struct LineSplitter {
     bytes: Vec<u8>,
     /// Where the next line begins.
     start: usize,
@@ -62,7 +62,7 @@ struct Lines {
     searched: usize,
 }
 
-impl Lines {
+impl LineSplitter {
     fn push(&mut self, chunk: &[u8]) {
         self.bytes.drain(..self.start);
         self.searched -= self.start;
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn cut(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         let mut out = Vec::new();
         for chunk in chunks {
             lines.push(chunk);

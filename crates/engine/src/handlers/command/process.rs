@@ -8,7 +8,7 @@ use nix::unistd::{Pid, getpid};
 
 /// What `/proc/PID/stat` shows of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
+pub(super) struct ProcessStat {
     /// Whether its main thread has ended. Other threads of it may still run.
     pub(super) zombie: bool,
     pub(super) group: Pid,
@@ -16,7 +16,7 @@ pub(super) struct Stat {
     started: u64,
 }
 
-impl Stat {
+impl ProcessStat {
     /// None for a process that does not exist, or that this one may not see.
     pub(super) fn read(pid: Pid) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
@@ -45,7 +45,7 @@ pub(super) struct Process {
 impl Process {
     /// The process that now has this pid.
     pub(super) fn of(pid: Pid) -> Self {
-        Self { pid, started: Stat::read(pid).map(|stat| stat.started) }
+        Self { pid, started: ProcessStat::read(pid).map(|stat| stat.started) }
     }
 
     /// Whether the pid is still this process's: it runs, or has not been reaped. False if it was never seen.
@@ -90,8 +90,11 @@ mod tests {
     #[test]
     fn a_stat_is_read_behind_the_name_of_the_program() {
         let line = b"7 (a) Z 1 ) (\xff) S 1 70 71 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 4711 9 9\n";
-        assert_eq!(Stat::parse(line), Some(Stat { zombie: false, group: Pid::from_raw(70), started: 4711 }));
-        assert_eq!(Stat::parse(b"7 (a) Z 1"), None);
+        assert_eq!(
+            ProcessStat::parse(line),
+            Some(ProcessStat { zombie: false, group: Pid::from_raw(70), started: 4711 })
+        );
+        assert_eq!(ProcessStat::parse(b"7 (a) Z 1"), None);
         assert!(Process::of(getpid()).exists());
         assert!(!Process::of(Pid::from_raw(i32::MAX)).exists());
         assert!(!Process { pid: getpid(), started: Some(0) }.exists());

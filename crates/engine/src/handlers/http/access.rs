@@ -18,13 +18,13 @@ use url::{Host, Url};
 pub struct NetworkAccess {
     /// 127.0.0.0/8 and ::1.
     pub allow_loopback: bool,
-    pub allow: Vec<Allowed>,
+    pub allow: Vec<AllowedAddress>,
 }
 
 /// Something that may be reached although it is not public: `10.1.0.0/16`, `fd00::7`, `db.internal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allowed {
-    Net {
+pub enum AllowedAddress {
+    Network {
         address: IpAddr,
         prefix: u8,
     },
@@ -34,17 +34,17 @@ pub enum Allowed {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address, nor a network like 10.0.0.0/8, nor a host name")]
-pub struct BadAllowed(String);
+pub struct BadAllowedAddress(String);
 
 /// A target that may not be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct AddressRefused {
     host: String,
     address: IpAddr,
     what: &'static str,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for AddressRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, address, what } = self;
         let setting = if *what == LOOPBACK { "network.allow_loopback" } else { "network.allow" };
@@ -56,11 +56,11 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for AddressRefused {}
 
 impl NetworkAccess {
     /// Looks at a URL whose host is an address. Names are looked at when they are resolved.
-    pub fn check_literal(&self, url: &Url) -> Result<(), Refused> {
+    pub fn check_literal(&self, url: &Url) -> Result<(), AddressRefused> {
         match url.host() {
             Some(Host::Ipv4(address)) => self.check(url.host_str().unwrap_or_default(), address.into()),
             Some(Host::Ipv6(address)) => self.check(url.host_str().unwrap_or_default(), address.into()),
@@ -68,50 +68,50 @@ impl NetworkAccess {
         }
     }
 
-    fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
+    fn check(&self, host: &str, address: IpAddr) -> Result<(), AddressRefused> {
         let address = address.to_canonical();
         match what_is(address) {
             None => Ok(()),
             Some(LOOPBACK) if self.allow_loopback => Ok(()),
             Some(_) if self.allows(host, address) => Ok(()),
-            Some(what) => Err(Refused { host: host.into(), address, what }),
+            Some(what) => Err(AddressRefused { host: host.into(), address, what }),
         }
     }
 
     fn allows(&self, host: &str, canonical: IpAddr) -> bool {
         self.allow.iter().any(|allowed| match allowed {
-            Allowed::Net { address, prefix } => within(canonical, *address, *prefix),
-            Allowed::Host(name) => name.eq_ignore_ascii_case(host.trim_end_matches('.')),
+            AllowedAddress::Network { address, prefix } => within(canonical, *address, *prefix),
+            AllowedAddress::Host(name) => name.eq_ignore_ascii_case(host.trim_end_matches('.')),
         })
     }
 }
 
-impl FromStr for Allowed {
-    type Err = BadAllowed;
-    fn from_str(text: &str) -> Result<Self, BadAllowed> {
-        let bad = || BadAllowed(text.into());
+impl FromStr for AllowedAddress {
+    type Err = BadAllowedAddress;
+    fn from_str(text: &str) -> Result<Self, BadAllowedAddress> {
+        let bad = || BadAllowedAddress(text.into());
         if let Some((address, prefix)) = text.split_once('/') {
             let address: IpAddr = address.parse().map_err(|_| bad())?;
             let most = if address.is_ipv4() { 32 } else { 128 };
             let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most).ok_or_else(bad)?;
-            return Ok(Self::Net { address, prefix });
+            return Ok(Self::Network { address, prefix });
         }
         // Bare IPv6 has no brackets here, which a URL's host would need.
         if let Ok(address) = text.parse::<Ipv6Addr>() {
-            return Ok(Self::Net { address: address.into(), prefix: 128 });
+            return Ok(Self::Network { address: address.into(), prefix: 128 });
         }
         match Host::parse(text).map_err(|_| bad())? {
             Host::Domain(name) => Ok(Self::Host(name.trim_end_matches('.').to_owned())),
-            Host::Ipv4(address) => Ok(Self::Net { address: address.into(), prefix: 32 }),
-            Host::Ipv6(address) => Ok(Self::Net { address: address.into(), prefix: 128 }),
+            Host::Ipv4(address) => Ok(Self::Network { address: address.into(), prefix: 32 }),
+            Host::Ipv6(address) => Ok(Self::Network { address: address.into(), prefix: 128 }),
         }
     }
 }
 
-impl fmt::Display for Allowed {
+impl fmt::Display for AllowedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Net { address, prefix } => write!(f, "{address}/{prefix}"),
+            Self::Network { address, prefix } => write!(f, "{address}/{prefix}"),
             Self::Host(name) => f.write_str(name),
         }
     }
@@ -127,7 +127,7 @@ const TUNNEL: &str = "an address of a tunnel";
 const UNSPECIFIED: &str = "an unspecified address";
 
 /// The special networks of IPv4.
-const V4: &[(Ipv4Addr, u8, &str)] = &[
+const SPECIAL_IPV4_NETWORKS: &[(Ipv4Addr, u8, &str)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, UNSPECIFIED),
     (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "an address of a carrier's own network"),
@@ -150,7 +150,7 @@ const fn v6(first: u16, second: u16) -> Ipv6Addr {
 }
 
 /// The special networks of IPv6, the narrower before the wider. Only 2000::/3 has public addresses at all.
-const V6: &[(Ipv6Addr, u8, &str)] = &[
+const SPECIAL_IPV6_NETWORKS: &[(Ipv6Addr, u8, &str)] = &[
     (Ipv6Addr::UNSPECIFIED, 128, UNSPECIFIED),
     (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
     (v6(0x2001, 0xdb8), 32, DOCUMENTATION),
@@ -168,7 +168,9 @@ fn what_is(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => v4_is(address),
         IpAddr::V6(address) => {
-            let known = V6.iter().find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
+            let known = SPECIAL_IPV6_NETWORKS
+                .iter()
+                .find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
             match (known, behind_nat64(address)) {
                 (Some((_, _, what)), _) => Some(*what),
                 (None, Some(behind)) => v4_is(behind),
@@ -179,7 +181,8 @@ fn what_is(address: IpAddr) -> Option<&'static str> {
 }
 
 fn v4_is(address: Ipv4Addr) -> Option<&'static str> {
-    let known = V4.iter().find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
+    let known =
+        SPECIAL_IPV4_NETWORKS.iter().find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
     known.map(|(_, _, what)| *what)
 }
 
@@ -238,7 +241,7 @@ impl Resolve for GuardedResolver {
 mod tests {
     use super::*;
 
-    fn check(access: &NetworkAccess, url: &str) -> Result<(), Refused> {
+    fn check(access: &NetworkAccess, url: &str) -> Result<(), AddressRefused> {
         access.check_literal(&url.parse().unwrap())
     }
 
@@ -333,10 +336,10 @@ mod tests {
             ("Host.Example", "host.example"),
             ("0.0.0.0/0", "0.0.0.0/0"),
         ] {
-            assert_eq!(text.parse::<Allowed>().unwrap().to_string(), shown);
+            assert_eq!(text.parse::<AllowedAddress>().unwrap().to_string(), shown);
         }
         for bad in ["", "10.0.0.0/33", "fd00::/129", "10.0.0.0/", "a b", "x/8"] {
-            assert!(bad.parse::<Allowed>().is_err(), "{bad:?}");
+            assert!(bad.parse::<AllowedAddress>().is_err(), "{bad:?}");
         }
     }
 }

@@ -16,28 +16,28 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client that lives as long as a handler uses it.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedClient {
     access: NetworkAccess,
     client: Client,
 }
 
-impl Deref for Shared {
+impl Deref for SharedClient {
     type Target = Client;
     fn deref(&self) -> &Client {
         &self.client
     }
 }
 
-static CLIENTS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+static SHARED_CLIENTS: Mutex<Vec<Weak<SharedClient>>> = Mutex::new(Vec::new());
 
 /// The client for this policy, made if there is none.
-pub(super) fn shared(access: &NetworkAccess) -> reqwest::Result<Arc<Shared>> {
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+pub(super) fn shared(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
+    let mut clients = SHARED_CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     clients.retain(|client| client.strong_count() > 0);
     if let Some(found) = clients.iter().filter_map(Weak::upgrade).find(|client| client.access == *access) {
         return Ok(found);
     }
-    let made = Arc::new(Shared { access: access.clone(), client: make(access)? });
+    let made = Arc::new(SharedClient { access: access.clone(), client: make(access)? });
     clients.push(Arc::downgrade(&made));
     Ok(made)
 }

@@ -19,9 +19,9 @@
 //! name in the URL looks like.
 
 mod access;
-mod answer;
 mod client;
 mod request;
+mod response;
 mod signature;
 
 use std::fmt;
@@ -34,12 +34,12 @@ use pointsman_core::store::Ended;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
-pub use access::{Allowed, BadAllowed, NetworkAccess, Refused};
+pub use access::{AddressRefused, AllowedAddress, BadAllowedAddress, NetworkAccess};
 pub use signature::{BadSecret, WebhookSecret};
 
-use crate::{Delivery, Outcome, Runner};
-use answer::Answer;
-use client::Shared;
+use crate::{AttemptOutcome, Delivery, Runner};
+use client::SharedClient;
+use response::TargetResponse;
 
 /// Where and how to deliver.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ pub enum BadTarget {
 #[derive(Debug)]
 pub struct HttpHandler {
     target: HttpTarget,
-    client: Arc<Shared>,
+    client: Arc<SharedClient>,
 }
 
 impl HttpHandler {
@@ -91,21 +91,21 @@ impl HttpHandler {
     }
 
     /// One request and its answer, or the outcome if there is none.
-    async fn exchange(&self, delivery: &Delivery, now: Timestamp) -> Result<Answer, Outcome> {
+    async fn exchange(&self, delivery: &Delivery, now: Timestamp) -> Result<TargetResponse, AttemptOutcome> {
         self.target.access.check_literal(&self.target.url).map_err(|refused| forbidden(&refused))?;
         let body = request::body(&delivery.task);
         let headers = request::headers(&self.target, &delivery.task, &body, now);
         let request = self.client.post(self.target.url.clone()).headers(headers).body(body);
         // The client's own errors name the whole URL.
         let response = request.send().await.map_err(|error| self.unreachable(&error.without_url()))?;
-        Answer::read(response).await.map_err(|error| {
+        TargetResponse::read(response).await.map_err(|error| {
             let cause = root_cause(&error.without_url());
             unwell(format!("the answer of {} broke off: {cause}", self.origin()))
         })
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Outcome {
-        match causes(error).find_map(|cause| cause.downcast_ref::<Refused>()) {
+    fn unreachable(&self, error: &reqwest::Error) -> AttemptOutcome {
+        match causes(error).find_map(|cause| cause.downcast_ref::<AddressRefused>()) {
             Some(refused) => forbidden(refused),
             None => unwell(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
         }
@@ -127,7 +127,7 @@ impl Runner for HttpHandler {
         Some(self.origin())
     }
 
-    async fn run(&self, delivery: Delivery) -> Outcome {
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
         let exchanged =
             delivery.cancel.run_until_cancelled(self.exchange(&delivery, delivery.log.now())).await;
         let answer = match exchanged {
@@ -143,14 +143,14 @@ impl Runner for HttpHandler {
 }
 
 /// The target is not there, or broke down.
-fn unwell(error: impl Into<String>) -> Outcome {
-    Outcome { target: Some(Target::Unwell), ..Outcome::failed(error) }
+fn unwell(error: impl Into<String>) -> AttemptOutcome {
+    AttemptOutcome { target: Some(Target::Unwell), ..AttemptOutcome::failed(error) }
 }
 
 /// What was refused now will be refused the next time.
-fn forbidden(refused: &Refused) -> Outcome {
+fn forbidden(refused: &AddressRefused) -> AttemptOutcome {
     let ended = Ended::Failed { error: refused.to_string(), code: 1, after: None, last: true };
-    Outcome { ended, ..Outcome::done() }
+    AttemptOutcome { ended, ..AttemptOutcome::done() }
 }
 
 fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {

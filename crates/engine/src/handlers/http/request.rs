@@ -6,12 +6,12 @@ use pointsman_core::task::{Run, StepRun, Subject};
 use pointsman_core::{Event, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::super::{run, step};
+use super::super::{run_body, step_body};
 use super::HttpTarget;
 use super::signature::signatures;
 
 /// What the CloudEvents HTTP binding has percent-encoded in a header, beside all that is not ASCII.
-const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+const PERCENT_ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 /// All headers of one attempt. What the configuration adds comes first, so that it cannot make a delivery
 /// look like another.
@@ -46,8 +46,8 @@ pub(super) fn headers(target: &HttpTarget, task: &Claimed, body: &str, now: Time
 pub(super) fn body(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.value.as_str().to_owned(),
-        Subject::Run(run) => run::json(task, run),
-        Subject::Step(step) => step::json(task, step),
+        Subject::Run(run) => run_body::to_json(task, run),
+        Subject::Step(step) => step_body::to_json(task, step),
     }
 }
 
@@ -85,7 +85,7 @@ fn about_event(event: &Event) -> Vec<(&'static str, String)> {
         ("ce-type", event.kind.to_string()),
         ("ce-time", event.id.timestamp().to_string()),
     ];
-    let subject = |key: &str| utf8_percent_encode(key, ENCODED).to_string();
+    let subject = |key: &str| utf8_percent_encode(key, PERCENT_ENCODED).to_string();
     about.extend(event.key.as_ref().map(|key| ("ce-subject", subject(key.as_str()))));
     about.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
     about

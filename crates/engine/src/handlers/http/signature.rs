@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-const PREFIX: &str = "whsec_";
+const SECRET_PREFIX: &str = "whsec_";
 /// How long a key may be, in bytes, as the standard has it.
-const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
+const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A key that the receiver shares.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum BadSecret {
 impl WebhookSecret {
     pub fn new(key: impl Into<Vec<u8>>) -> Result<Self, BadSecret> {
         let key = key.into();
-        if LENGTHS.contains(&key.len()) { Ok(Self(key)) } else { Err(BadSecret::Length(key.len())) }
+        if KEY_LENGTHS.contains(&key.len()) { Ok(Self(key)) } else { Err(BadSecret::Length(key.len())) }
     }
 
     /// One signature: of the id, the time and the body, so that none of them can be exchanged.
@@ -44,7 +44,7 @@ impl WebhookSecret {
 impl std::str::FromStr for WebhookSecret {
     type Err = BadSecret;
     fn from_str(text: &str) -> Result<Self, BadSecret> {
-        let key = text.strip_prefix(PREFIX).ok_or(BadSecret::Prefix)?;
+        let key = text.strip_prefix(SECRET_PREFIX).ok_or(BadSecret::Prefix)?;
         Self::new(STANDARD.decode(key).map_err(|_| BadSecret::Base64)?)
     }
 }
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn signatures_are_those_of_the_reference() {
-        for length in LENGTHS {
+        for length in KEY_LENGTHS {
             let key: Vec<u8> = (0..length).map(|n| (n * 7 % 256) as u8).collect();
-            let text = format!("{PREFIX}{}", STANDARD.encode(&key));
+            let text = format!("{SECRET_PREFIX}{}", STANDARD.encode(&key));
             let ours: WebhookSecret = text.parse().unwrap();
             let theirs = standardwebhooks::Webhook::new(&text).unwrap();
             for body in ["", "{}", r#"{"title":"é"}"#] {

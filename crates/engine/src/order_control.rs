@@ -10,10 +10,10 @@ use pointsman_core::store::{
 };
 
 use crate::Engine;
-use crate::held::Hold;
+use crate::start_gate::Pause;
 
 /// Of how many orders that were added at once those who watch are told; of more, the newest.
-const MOST_TOLD: usize = 1000;
+const MAX_NOTIFIED_ORDERS: usize = 1000;
 
 impl Engine {
     /// Adds all of these orders or none of them. A repeat under the same idempotency key adds none, and gets the first
@@ -29,7 +29,7 @@ impl Engine {
         if let Some(newest) = receipt.orders.iter().map(|added| added.event).max() {
             self.node().signals.grown(newest);
         }
-        for added in receipt.orders.iter().rev().take(MOST_TOLD) {
+        for added in receipt.orders.iter().rev().take(MAX_NOTIFIED_ORDERS) {
             self.tell_step(&added.tenant, &added.order).await;
         }
         self.node().signals.work();
@@ -96,7 +96,7 @@ impl Engine {
         let set = self.store().stop_chain(chain, stopped, self.now()).await?;
         if set.is_ok() {
             if stopped {
-                self.node().held.hold(Hold::Chain(chain.clone())).await;
+                self.node().held.hold(Pause::Chain(chain.clone())).await;
             }
             self.nudge();
         }
@@ -113,7 +113,7 @@ impl Engine {
         let set = self.store().set_node(chain, node, action, self.now()).await?;
         if set.is_ok() {
             if action == Action::Stop {
-                self.node().held.hold(Hold::Node(chain.clone(), node.clone())).await;
+                self.node().held.hold(Pause::ChainNode(chain.clone(), node.clone())).await;
             }
             self.nudge();
         }

@@ -6,21 +6,21 @@
 use pointsman_core::store::{Store, StoreError, StoredLine};
 use pointsman_core::{TaskId, Timestamp};
 
-use crate::brief::Brief;
-use crate::logbook::{Allowance, MAX_LINES};
+use crate::claim_summary::ClaimSummary;
+use crate::log_writer::{LogQuota, MAX_ATTEMPT_LINES};
 
 /// How many lines are read at a time.
-const PAGE: usize = 1000;
+const PAGE_SIZE: usize = 1000;
 
 pub(super) async fn allowance(
     store: &dyn Store,
-    task: &Brief,
+    task: &ClaimSummary,
     since: Timestamp,
-) -> Result<Allowance, StoreError> {
-    let mut allowance = Allowance::default();
-    let mut from = end(store, &task.id).await?.saturating_sub(MAX_LINES as u64 + 1);
+) -> Result<LogQuota, StoreError> {
+    let mut allowance = LogQuota::default();
+    let mut from = end(store, &task.id).await?.saturating_sub(MAX_ATTEMPT_LINES as u64 + 1);
     while !allowance.is_used_up() {
-        let lines = page(store, &task.id, from, PAGE).await?;
+        let lines = page(store, &task.id, from, PAGE_SIZE).await?;
         let Some(last) = lines.last() else { break };
         from = last.number + 1;
         // What was written before the attempt began was written by another, if there was another.

@@ -20,21 +20,23 @@ use tokio::sync::Mutex;
 
 /// What holds queues.
 #[derive(Clone, Debug)]
-pub(crate) enum Hold {
+pub(crate) enum Pause {
     Rule(Rule),
     /// A chain was stopped.
     Chain(ChainPath),
     /// A node of a chain was stopped.
-    Node(ChainPath, NodeId),
+    ChainNode(ChainPath, NodeId),
 }
 
-impl Hold {
+impl Pause {
     fn holds(&self, task: &Claimed, of: &QueueOf) -> bool {
         match (self, of) {
             (Self::Rule(rule), of) => rule.holds(&task.handler, of, task.subject.tenant()),
             (Self::Chain(path), QueueOf::Node { chain, .. }) => path == chain,
-            (Self::Node(path, stopped), QueueOf::Node { chain, node }) => path == chain && stopped == node,
-            (Self::Chain(_) | Self::Node(..), QueueOf::Events | QueueOf::Collection(_)) => false,
+            (Self::ChainNode(path, stopped), QueueOf::Node { chain, node }) => {
+                path == chain && stopped == node
+            }
+            (Self::Chain(_) | Self::ChainNode(..), QueueOf::Events | QueueOf::Collection(_)) => false,
         }
     }
 
@@ -42,15 +44,17 @@ impl Hold {
         match (self, other) {
             (Self::Rule(one), Self::Rule(other)) => one.same_place(other),
             (Self::Chain(one), Self::Chain(other)) => one == other,
-            (Self::Node(chain, node), Self::Node(other, of_other)) => chain == other && node == of_other,
-            (Self::Rule(_) | Self::Chain(_) | Self::Node(..), _) => false,
+            (Self::ChainNode(chain, node), Self::ChainNode(other, of_other)) => {
+                chain == other && node == of_other
+            }
+            (Self::Rule(_) | Self::Chain(_) | Self::ChainNode(..), _) => false,
         }
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Held {
-    holds: RwLock<Holds>,
+pub(crate) struct StartGate {
+    holds: RwLock<RecordedPauses>,
     /// How many are about to begin: those who said so since the last time something was set, and those before.
     /// Which of the two is which changes each time.
     beginning: [AtomicUsize; 2],
@@ -60,28 +64,28 @@ pub(crate) struct Held {
 
 /// One who is about to begin, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Beginning<'h>(&'h AtomicUsize);
+pub(crate) struct StartGuard<'h>(&'h AtomicUsize);
 
-impl Drop for Beginning<'_> {
+impl Drop for StartGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 #[derive(Debug, Default)]
-struct Holds {
+struct RecordedPauses {
     set: u64,
     /// The latest one of each place, and which one it was.
-    latest: Vec<(u64, Hold)>,
+    latest: Vec<(u64, Pause)>,
 }
 
 /// How many had been set when a claim was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked(u64);
+pub(crate) struct PauseVersion(u64);
 
-impl Held {
+impl StartGate {
     /// The store has taken it. When this returns, nothing that it holds begins any more.
-    pub(crate) async fn hold(&self, hold: Hold) {
+    pub(crate) async fn hold(&self, hold: Pause) {
         let _one_at_a_time = self.setting.lock().await;
         self.set(hold);
         let before = self.turn.fetch_add(1, Ordering::SeqCst) % 2;
@@ -90,7 +94,7 @@ impl Held {
         }
     }
 
-    fn set(&self, hold: Hold) {
+    fn set(&self, hold: Pause) {
         let mut holds = self.holds.write().unwrap_or_else(PoisonError::into_inner);
         holds.set += 1;
         let number = holds.set;
@@ -99,18 +103,18 @@ impl Held {
     }
 
     /// An attempt is about to look and to begin. One that says so too late to be waited for finds what was set.
-    pub(crate) fn beginning(&self) -> Beginning<'_> {
+    pub(crate) fn beginning(&self) -> StartGuard<'_> {
         let count = &self.beginning[self.turn.load(Ordering::SeqCst) % 2];
         count.fetch_add(1, Ordering::SeqCst);
-        Beginning(count)
+        StartGuard(count)
     }
 
-    pub(crate) fn asked(&self) -> Asked {
-        Asked(self.holds.read().unwrap_or_else(PoisonError::into_inner).set)
+    pub(crate) fn asked(&self) -> PauseVersion {
+        PauseVersion(self.holds.read().unwrap_or_else(PoisonError::into_inner).set)
     }
 
     /// Whether something that was set since then holds the queue of this task.
-    pub(crate) fn since(&self, asked: Asked, task: &Claimed) -> bool {
+    pub(crate) fn since(&self, asked: PauseVersion, task: &Claimed) -> bool {
         let holds = self.holds.read().unwrap_or_else(PoisonError::into_inner);
         if holds.set == asked.0 {
             return false;

@@ -7,19 +7,19 @@ use pointsman_core::journal::{Extent, Filter, Page};
 use pointsman_core::{Event, EventId};
 
 /// The most events that are kept, and the most bytes.
-const MAX_EVENTS: usize = 20_000;
-const MAX_BYTES: usize = 32 << 20;
+const MAX_CACHED_EVENTS: usize = 20_000;
+const MAX_CACHED_BYTES: usize = 32 << 20;
 
 /// All events after `begin` and up to `extent.head`, without a gap.
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub(crate) struct JournalTail {
     begin: EventId,
     extent: Extent,
     events: VecDeque<Arc<Event>>,
     bytes: usize,
 }
 
-impl Tail {
+impl JournalTail {
     /// Nothing yet, from the head on.
     pub(crate) fn starting(extent: Extent) -> Self {
         Self { begin: extent.head, extent, events: VecDeque::new(), bytes: 0 }
@@ -37,7 +37,7 @@ impl Tail {
             self.bytes += size(&event);
             self.events.push_back(event);
         }
-        while self.events.len() > MAX_EVENTS || self.bytes > MAX_BYTES {
+        while self.events.len() > MAX_CACHED_EVENTS || self.bytes > MAX_CACHED_BYTES {
             self.drop_first();
         }
         self.forget(page.extent.forgotten);
@@ -130,8 +130,8 @@ mod tests {
         page.events.iter().map(|event| event.id.get()).collect()
     }
 
-    fn tail() -> Tail {
-        let mut tail = Tail::starting(Extent { forgotten: EventId::ZERO, head: id(10) });
+    fn tail() -> JournalTail {
+        let mut tail = JournalTail::starting(Extent { forgotten: EventId::ZERO, head: id(10) });
         tail.extend(page(vec![event(11, "a"), event(13, "b"), event(15, "a")], 0));
         tail
     }
@@ -174,12 +174,12 @@ mod tests {
 
     #[test]
     fn it_does_not_grow_without_bound() {
-        let mut tail = Tail::starting(Extent::default());
-        for start in (0..MAX_EVENTS as u64 * 2).step_by(1000) {
+        let mut tail = JournalTail::starting(Extent::default());
+        for start in (0..MAX_CACHED_EVENTS as u64 * 2).step_by(1000) {
             tail.extend(page((start + 1..=start + 1000).map(|n| event(n, "a")).collect(), 0));
         }
-        assert_eq!(tail.events.len(), MAX_EVENTS);
-        assert_eq!(tail.begin.get(), MAX_EVENTS as u64);
+        assert_eq!(tail.events.len(), MAX_CACHED_EVENTS);
+        assert_eq!(tail.begin.get(), MAX_CACHED_EVENTS as u64);
         assert!(tail.page(&Filter::default(), tail.begin, None, 1).is_some());
     }
 }

@@ -8,7 +8,7 @@ use pointsman_core::store::{Listener, Signal};
 use tokio::sync::{Notify, watch};
 
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub(crate) struct WakeSignals {
     /// Wakes the worker: there may be work.
     pub(crate) worker: Notify,
     /// Wakes the desk where workers elsewhere wait: there may be work.
@@ -17,7 +17,7 @@ pub(crate) struct Signals {
     pub(crate) head: watch::Sender<EventId>,
 }
 
-impl Signals {
+impl WakeSignals {
     pub(crate) fn new() -> Self {
         Self { worker: Notify::new(), desk: Notify::new(), head: watch::Sender::new(EventId::ZERO) }
     }
@@ -38,7 +38,7 @@ impl Signals {
     }
 }
 
-impl Listener for Signals {
+impl Listener for WakeSignals {
     fn heard(&self, signal: Signal) {
         match signal {
             Signal::Journal(head) => self.grown(head),

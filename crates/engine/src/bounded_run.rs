@@ -8,40 +8,40 @@ use std::collections::BTreeMap;
 use pointsman_core::store::{Registration, Registry, StoreError};
 use pointsman_core::{HandlerDef, HandlerName};
 
-use crate::{Bound, HandlerSpec, Setup};
+use crate::{BoundedRun, HandlerSpec, Setup};
 
 /// Why a bounded run cannot work on a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum BoundedRunError {
     #[error("the store knows of no handlers yet")]
-    NothingRegistered,
+    NoHandlersRegistered,
     #[error("the store knows of no handler {0}")]
-    Unknown(HandlerName),
+    HandlerNotRegistered(HandlerName),
     #[error("the store has the handler {0} otherwise than the configuration says")]
-    Different(HandlerName),
+    HandlerDiffers(HandlerName),
 }
 
-impl Bound {
+impl BoundedRun {
     /// Whether what is to be run is set up as the store has it.
     pub async fn check(
         &self,
         store: &(impl Registry + ?Sized),
         setup: &Setup,
-    ) -> Result<Result<(), Unfit>, StoreError> {
+    ) -> Result<Result<(), BoundedRunError>, StoreError> {
         Ok(self.compare(&store.registration().await?, setup))
     }
 
-    fn compare(&self, registered: &Registration, setup: &Setup) -> Result<(), Unfit> {
+    fn compare(&self, registered: &Registration, setup: &Setup) -> Result<(), BoundedRunError> {
         if registered.handlers.is_empty() {
-            return Err(Unfit::NothingRegistered);
+            return Err(BoundedRunError::NoHandlersRegistered);
         }
         let known: BTreeMap<&HandlerName, &HandlerDef> =
             registered.handlers.iter().map(|def| (&def.name, def)).collect();
         for HandlerSpec { def, .. } in setup.handlers.iter().filter(|spec| self.runs(spec)) {
             match known.get(&def.name) {
                 Some(known) if *known == def => {}
-                Some(_) => return Err(Unfit::Different(def.name.clone())),
-                None => return Err(Unfit::Unknown(def.name.clone())),
+                Some(_) => return Err(BoundedRunError::HandlerDiffers(def.name.clone())),
+                None => return Err(BoundedRunError::HandlerNotRegistered(def.name.clone())),
             }
         }
         Ok(())

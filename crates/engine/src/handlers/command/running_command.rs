@@ -12,17 +12,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::cgroup::Cgroup;
 use super::children::{self, AwaitedChild};
-use super::scope::ProcessScope;
+use super::process_scope::ProcessScope;
 use super::{feed, output, told};
 use crate::Delivery;
-use crate::attempt::GRACE;
+use crate::attempt::CANCEL_GRACE;
 
 /// How long a group that was asked to end may take before it is made to: most of what the worker leaves us.
-const TERM_GRACE: Duration = Duration::from_millis(GRACE.as_millis() as u64 * 3 / 4);
+const TERM_GRACE: Duration = Duration::from_millis(CANCEL_GRACE.as_millis() as u64 * 3 / 4);
 /// How long output may stay open after the command itself has ended.
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
-pub(super) struct Running {
+pub(super) struct RunningCommand {
     /// Dropped first: once the command is reaped, its pid may become another process's.
     scope: ProcessScope,
     child: Child,
@@ -30,7 +30,7 @@ pub(super) struct Running {
 }
 
 /// How a command ended.
-pub(super) struct End {
+pub(super) struct CommandEnd {
     pub(super) status: ExitStatus,
     /// The attempt was cancelled.
     pub(super) cancelled: bool,
@@ -40,7 +40,7 @@ pub(super) struct End {
     pub(super) left: usize,
 }
 
-impl Running {
+impl RunningCommand {
     /// Starts a command. `variable` is a `NAME=value` of its environment that no other attempt has.
     pub(super) fn start(mut command: Command, variable: Vec<u8>) -> io::Result<Self> {
         let cgroup = Cgroup::create();
@@ -51,7 +51,7 @@ impl Running {
 
     /// Feeds the command, passes its output on, and waits for it to end, or ends it when the attempt is cancelled.
     /// Then kills what it has left running.
-    pub(super) async fn finish(self, delivery: &Delivery) -> io::Result<End> {
+    pub(super) async fn finish(self, delivery: &Delivery) -> io::Result<CommandEnd> {
         // Dropped in reverse order, should the attempt be.
         let Self { awaited, mut child, mut scope } = self;
         let child = &mut child;
@@ -96,7 +96,7 @@ impl Running {
             },
         };
         let left = scope.end().await;
-        Ok(End { status, cancelled, last_error, left })
+        Ok(CommandEnd { status, cancelled, last_error, left })
     }
 }
 

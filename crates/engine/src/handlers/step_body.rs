@@ -6,7 +6,7 @@ use pointsman_core::task::StepRun;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct StepBody<'a> {
     task_id: &'a str,
     order: String,
     node: &'a str,
@@ -18,8 +18,8 @@ struct Body<'a> {
 }
 
 /// The same for commands and for HTTP targets.
-pub(super) fn json(task: &Claimed, step: &StepRun) -> String {
-    let body = Body {
+pub(super) fn to_json(task: &Claimed, step: &StepRun) -> String {
+    let body = StepBody {
         task_id: task.id.as_str(),
         order: step.order.to_string(),
         node: step.node.as_str(),

@@ -11,32 +11,32 @@ use tokio_util::sync::CancellationToken;
 
 /// Why an attempt is stopped before it ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// It took longer than its handler may.
     TimedOut,
     /// The node goes away; the task is given back.
     Draining,
     /// The task is no longer this attempt's: it was cancelled, or given to another node.
-    Lost,
+    TaskLost,
 }
 
 /// A running attempt, as seen from outside it.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct AttemptControl {
     task: TaskSeq,
     fence: i64,
     cancel: CancellationToken,
-    stop: OnceLock<Stop>,
+    stop: OnceLock<StopReason>,
 }
 
-impl Control {
+impl AttemptControl {
     /// Tells the attempt to end. The first reason counts.
-    pub(crate) fn stop(&self, why: Stop) {
+    pub(crate) fn stop(&self, why: StopReason) {
         let _ = self.stop.set(why);
         self.cancel.cancel();
     }
 
-    pub(crate) fn stopped(&self) -> Option<Stop> {
+    pub(crate) fn stopped(&self) -> Option<StopReason> {
         self.stop.get().copied()
     }
 
@@ -48,15 +48,15 @@ impl Control {
 
 /// All running attempts, by their fence, which no two ever share.
 #[derive(Debug, Default)]
-pub(crate) struct Running {
-    attempts: Mutex<HashMap<i64, Arc<Control>>>,
+pub(crate) struct RunningAttempts {
+    attempts: Mutex<HashMap<i64, Arc<AttemptControl>>>,
     emptied: Notify,
     draining: AtomicBool,
 }
 
-impl Running {
-    pub(crate) fn begin(&self, task: &Claimed) -> Arc<Control> {
-        let control = Arc::new(Control {
+impl RunningAttempts {
+    pub(crate) fn begin(&self, task: &Claimed) -> Arc<AttemptControl> {
+        let control = Arc::new(AttemptControl {
             task: task.seq,
             fence: task.fence,
             cancel: CancellationToken::new(),
@@ -64,14 +64,14 @@ impl Running {
         });
         let mut attempts = self.attempts();
         if self.draining.load(Ordering::Acquire) {
-            control.stop(Stop::Draining);
+            control.stop(StopReason::Draining);
         }
         attempts.insert(task.fence, control.clone());
         control
     }
 
     /// The attempt is over, and its end has been handed on.
-    pub(crate) fn end(&self, control: &Control) {
+    pub(crate) fn end(&self, control: &AttemptControl) {
         let mut attempts = self.attempts();
         attempts.remove(&control.fence);
         if attempts.is_empty() {
@@ -84,7 +84,7 @@ impl Running {
         let attempts = self.attempts();
         self.draining.store(true, Ordering::Release);
         for control in attempts.values() {
-            control.stop(Stop::Draining);
+            control.stop(StopReason::Draining);
         }
     }
 
@@ -104,13 +104,13 @@ impl Running {
         let held = self.attempts().values().map(|control| (control.task, control.fence)).collect();
         for fence in store.lost(held).await? {
             if let Some(control) = self.attempts().get(&fence) {
-                control.stop(Stop::Lost);
+                control.stop(StopReason::TaskLost);
             }
         }
         Ok(())
     }
 
-    fn attempts(&self) -> MutexGuard<'_, HashMap<i64, Arc<Control>>> {
+    fn attempts(&self) -> MutexGuard<'_, HashMap<i64, Arc<AttemptControl>>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use pointsman_core::task::Run;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct RunBody<'a> {
     task_id: &'a str,
     source: &'a str,
     collection: &'a str,
@@ -15,8 +15,8 @@ struct Body<'a> {
 }
 
 /// The same for commands and for HTTP targets.
-pub(super) fn json(task: &Claimed, run: &Run) -> String {
-    let body = Body {
+pub(super) fn to_json(task: &Claimed, run: &Run) -> String {
+    let body = RunBody {
         task_id: task.id.as_str(),
         source: run.pair.source.as_str(),
         collection: run.pair.collection.as_str(),

@@ -5,7 +5,7 @@ use pointsman_core::store::Claimed;
 use pointsman_core::{EventId, HandlerName, ObjectKey, TaskId, TaskSeq, Tenant};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Brief {
+pub(crate) struct ClaimSummary {
     pub(crate) seq: TaskSeq,
     pub(crate) id: TaskId,
     pub(crate) handler: HandlerName,
@@ -23,7 +23,7 @@ pub(crate) struct Brief {
     pub(crate) fence: i64,
 }
 
-impl Brief {
+impl ClaimSummary {
     pub(crate) fn of(task: &Claimed) -> Self {
         Self {
             seq: task.seq,
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn the_collection_is_read_from_the_id_whatever_the_names_hold() {
         let id = TaskId::new("in_dex_a", "a_b.c_d", Realm(1).uuid(TaskSeq(9)));
-        let brief = Brief {
+        let brief = ClaimSummary {
             seq: TaskSeq(9),
             id,
             handler: HandlerName::new("in_dex_a").unwrap(),
@@ -69,6 +69,6 @@ mod tests {
             fence: 1,
         };
         assert_eq!(brief.collection(), "a_b.c_d");
-        assert_eq!(Brief { id: TaskId::from_text("nonsense"), ..brief }.collection(), "");
+        assert_eq!(ClaimSummary { id: TaskId::from_text("nonsense"), ..brief }.collection(), "");
     }
 }

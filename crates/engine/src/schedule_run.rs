@@ -12,7 +12,7 @@ use crate::{EmitError, Engine};
 
 /// What a schedule made when it was run on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RanNow {
+pub enum ScheduleRunResult {
     Event(EventId),
     Task(RunTask),
     /// An order, unless it could not be added: its chain is gone, or one of that id is on its way.
@@ -22,18 +22,20 @@ pub enum RanNow {
 /// The recorded answer to a run. It says itself what was created: the schedule may have changed since.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum RecordedRun {
+enum RecordedScheduleRun {
     Events(Vec<Sequenced>),
     Orders(Vec<Added>),
     Task(RunTask),
 }
 
-impl RecordedRun {
-    fn into_ran(self) -> Option<RanNow> {
+impl RecordedScheduleRun {
+    fn into_ran(self) -> Option<ScheduleRunResult> {
         match self {
-            Self::Events(events) => events.first().map(|event| RanNow::Event(event.id)),
-            Self::Orders(orders) => orders.into_iter().next().map(|added| RanNow::Order(Ok(added))),
-            Self::Task(task) => Some(RanNow::Task(RunTask { repeated: true, ..task })),
+            Self::Events(events) => events.first().map(|event| ScheduleRunResult::Event(event.id)),
+            Self::Orders(orders) => {
+                orders.into_iter().next().map(|added| ScheduleRunResult::Order(Ok(added)))
+            }
+            Self::Task(task) => Some(ScheduleRunResult::Task(RunTask { repeated: true, ..task })),
         }
     }
 }
@@ -42,7 +44,7 @@ impl Engine {
     /// Makes at once what a schedule makes at its planned times. The ledger does not tell of it, for this is no
     /// planned time; nor does a rule on the schedule keep it back. None: no such schedule is set up, or the
     /// collection that it runs is gone.
-    pub async fn run_schedule(&self, name: &ScheduleName) -> Result<Option<RanNow>, EmitError> {
+    pub async fn run_schedule(&self, name: &ScheduleName) -> Result<Option<ScheduleRunResult>, EmitError> {
         Ok(self.run_schedule_once(name, None).await?.map(|(ran, _)| ran))
     }
 
@@ -52,7 +54,7 @@ impl Engine {
         &self,
         name: &ScheduleName,
         idempotency: Option<Idempotency>,
-    ) -> Result<Option<(RanNow, bool)>, EmitError> {
+    ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
         let setup = self.setup();
         let Some(schedule) = setup.schedules.iter().find(|schedule| schedule.name == *name) else {
             return Ok(None);
@@ -69,11 +71,14 @@ impl Engine {
     }
 
     /// The answer recorded for an earlier run of a schedule under this key; None if there is no key, or it is new.
-    pub async fn recorded_run(&self, idempotency: Option<&Idempotency>) -> Result<Option<RanNow>, EmitError> {
+    pub async fn recorded_run(
+        &self,
+        idempotency: Option<&Idempotency>,
+    ) -> Result<Option<ScheduleRunResult>, EmitError> {
         let Some(used) = idempotency else { return Ok(None) };
         let recorded = self.store().recorded_answer(used.clone()).await.map_err(EmitError::Store)?;
         let Some(text) = recorded.map_err(EmitError::Refused)? else { return Ok(None) };
-        let ran = serde_json::from_str(&text).ok().and_then(RecordedRun::into_ran);
+        let ran = serde_json::from_str(&text).ok().and_then(RecordedScheduleRun::into_ran);
         ran.map(Some).ok_or_else(|| Refused::IdempotencyConflict(used.key.clone()).into())
     }
 
@@ -81,20 +86,20 @@ impl Engine {
         &self,
         event: NewEvent,
         idempotency: Option<Idempotency>,
-    ) -> Result<Option<(RanNow, bool)>, EmitError> {
+    ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
         let receipt = self.emit(Emission { events: vec![event], idempotency }).await?;
-        Ok(receipt.events.first().map(|event| (RanNow::Event(event.id), receipt.repeated)))
+        Ok(receipt.events.first().map(|event| (ScheduleRunResult::Event(event.id), receipt.repeated)))
     }
 
     async fn run_once(
         &self,
         run: NewRun,
         idempotency: Option<Idempotency>,
-    ) -> Result<Option<(RanNow, bool)>, EmitError> {
+    ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
         match self.run(run, idempotency).await? {
             Ok(ran) => {
                 let repeated = ran.repeated;
-                Ok(Some((RanNow::Task(ran), repeated)))
+                Ok(Some((ScheduleRunResult::Task(ran), repeated)))
             }
             Err(RunRefused::NoSuchPair(_)) => Ok(None),
             Err(RunRefused::Idempotency(conflict)) => Err(conflict.into()),
@@ -106,14 +111,16 @@ impl Engine {
         &self,
         order: NewOrder,
         idempotency: Option<Idempotency>,
-    ) -> Result<Option<(RanNow, bool)>, EmitError> {
+    ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
         let batch = OrderBatch { orders: vec![order], reuse_ended_ids: true, idempotency };
         match self.add_orders(batch).await? {
             Ok(receipt) => {
                 let added = receipt.orders.into_iter().next();
-                Ok(added.map(|added| (RanNow::Order(Ok(added)), receipt.repeated)))
+                Ok(added.map(|added| (ScheduleRunResult::Order(Ok(added)), receipt.repeated)))
             }
-            Err(OrdersRefused::Order(_, refused)) => Ok(Some((RanNow::Order(Err(refused)), false))),
+            Err(OrdersRefused::Order(_, refused)) => {
+                Ok(Some((ScheduleRunResult::Order(Err(refused)), false)))
+            }
             Err(OrdersRefused::Idempotency(conflict)) => Err(conflict.into()),
         }
     }

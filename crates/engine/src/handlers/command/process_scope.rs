@@ -19,8 +19,8 @@ use tokio::time::{Instant, sleep};
 
 use super::cgroup::Cgroup;
 use super::children::{adopts_orphans, list_orphans};
-use super::descendants::{HasVariable, has_variable, list_below};
-use super::process::{Process, Stat, kill_process, signal_group};
+use super::descendants::{VariablePresence, has_variable, list_below};
+use super::process::{Process, ProcessStat, kill_process, signal_group};
 
 /// How long killed processes may take to end. One that hangs in the kernel may take longer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -30,10 +30,10 @@ const UNKNOWN_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The processes of one attempt. Killed when dropped.
 #[derive(Debug)]
-pub(super) struct ProcessScope(Option<Processes>);
+pub(super) struct ProcessScope(Option<ScopeProcesses>);
 
 #[derive(Debug)]
-struct Processes {
+struct ScopeProcesses {
     /// The command itself, and the id of its process group.
     leader: Process,
     /// Whether the leader was waited for. Its pid may then become another process's.
@@ -49,7 +49,7 @@ impl ProcessScope {
     /// The scope of a command that has just been started as the leader of a process group.
     pub(super) fn new(leader: Process, cgroup: Option<Cgroup>, variable: Vec<u8>) -> Self {
         let refused = AtomicBool::new(false);
-        let mut processes = Processes { leader, reaped: false, refused, cgroup, variable };
+        let mut processes = ScopeProcesses { leader, reaped: false, refused, cgroup, variable };
         processes.enter_cgroup();
         Self(Some(processes))
     }
@@ -97,7 +97,7 @@ impl Drop for ProcessScope {
     }
 }
 
-impl Processes {
+impl ScopeProcesses {
     /// Moves the command into its control group, with what it has started already.
     fn enter_cgroup(&mut self) {
         let Some(cgroup) = &self.cgroup else { return };
@@ -141,18 +141,18 @@ impl Processes {
     }
 
     fn list_own_orphans(&self) -> Vec<Pid> {
-        let may_hold_group = self.holds_leader() || Stat::read(self.leader.pid).is_none();
+        let may_hold_group = self.holds_leader() || ProcessStat::read(self.leader.pid).is_none();
         let mut orphans = list_orphans();
         orphans.retain(|pid| {
             (may_hold_group && self.is_in_group(*pid))
-                || has_variable(*pid, &self.variable) == HasVariable::Yes
+                || has_variable(*pid, &self.variable) == VariablePresence::Yes
         });
         orphans
     }
 
     /// Whether an orphan may be one of these processes: it is about to become another program, or just ending.
     fn may_have_orphans(&self) -> bool {
-        list_orphans().into_iter().any(|pid| has_variable(pid, &self.variable) != HasVariable::No)
+        list_orphans().into_iter().any(|pid| has_variable(pid, &self.variable) != VariablePresence::No)
     }
 
     /// Whether the leader's pid is certainly still its own.
@@ -161,7 +161,7 @@ impl Processes {
     }
 
     fn is_in_group(&self, pid: Pid) -> bool {
-        Stat::read(pid).is_some_and(|stat| !stat.zombie && stat.group == self.leader.pid)
+        ProcessStat::read(pid).is_some_and(|stat| !stat.zombie && stat.group == self.leader.pid)
     }
 
     /// Whether the process group is still the command's. The id of a group is given to no other process as long as one
@@ -170,7 +170,7 @@ impl Processes {
         if self.holds_leader() {
             return true;
         }
-        if Stat::read(self.leader.pid).is_some() {
+        if ProcessStat::read(self.leader.pid).is_some() {
             return false;
         }
         // Where orphans are not adopted they are not found either, and a group without a leader is most likely theirs.
@@ -356,13 +356,13 @@ mod tests {
         left_by("threadless", "cat; echo 2", None).await;
         let took = begun.elapsed();
         let (own, killed) = left_by("threads", &detach("threads"), None).await;
-        let other_exists = Stat::read(other).is_some();
+        let other_exists = ProcessStat::read(other).is_some();
         kill_process(other).unwrap();
         assert_eq!(killed, 1);
         assert!(other_exists && took < KILL_TIMEOUT, "{took:?}");
         // It is reaped when no other test starts a command.
         let deadline = Instant::now() + Duration::from_secs(10);
-        while Stat::read(own).is_some() {
+        while ProcessStat::read(own).is_some() {
             assert!(Instant::now() < deadline);
             list_orphans();
             sleep(KILL_INTERVAL).await;

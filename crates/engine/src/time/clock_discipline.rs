@@ -18,16 +18,16 @@ pub(super) const TOLERANCE: Duration = Duration::from_secs(30);
 /// A leap ahead of more than this may expire or start what is not due for long.
 pub(super) const LARGE_LEAP: Duration = Duration::from_secs(3600);
 /// How long a step must last before an embedded store's node follows it.
-const SMALL_STEP_LASTS: Duration = Duration::from_secs(60);
-pub(super) const LARGE_STEP_LASTS: Duration = Duration::from_secs(600);
+const SMALL_STEP_CONFIRMATION: Duration = Duration::from_secs(60);
+pub(super) const LARGE_STEP_CONFIRMATION: Duration = Duration::from_secs(600);
 /// A change of the offset by less is drift, or the time that a measurement took.
-const LEAST_STEP: Duration = Duration::from_secs(2);
+const MIN_STEP: Duration = Duration::from_secs(2);
 /// An answer that took longer says too little about the server's clock, unless nothing better is known.
-const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(1);
 
 /// What the clocks of a machine say at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ClockReading {
     /// The machine's clock, which may be set at any time.
     pub wall: Timestamp,
     /// The monotonic clock: how long ago some fixed moment is.
@@ -36,7 +36,7 @@ pub struct Reading {
 
 /// A change of the clock's state, for the log. Numbers are microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum ClockChange {
     /// The machine's clock differs from the store's by this much, and the node leaves service.
     LeftService(i64),
     Returned,
@@ -52,7 +52,7 @@ pub(super) enum Change {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reference {
+enum TimeReference {
     /// `gained`: by how many microseconds steps ahead were followed.
     Machine { gained: i64 },
     /// `bound`: by how much the measured time may be wrong.
@@ -61,7 +61,7 @@ enum Reference {
 
 /// A step that is not followed yet: since when it lasts, and by how many microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pending {
+struct PendingStep {
     since: Duration,
     by: i64,
 }
@@ -76,13 +76,13 @@ pub(super) struct Suspension {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Discipline {
+pub(super) struct ClockDiscipline {
     /// `wall` is the node's time when the monotonic clock said `mono`.
-    anchor: Reading,
-    reference: Reference,
+    anchor: ClockReading,
+    reference: TimeReference,
     /// By how many microseconds the machine's clock was ahead at the last reading.
     offset: i64,
-    pending: Option<Pending>,
+    pending: Option<PendingStep>,
     last_step: Option<ClockStep>,
     out_of_service: bool,
     suspension: Option<Suspension>,
@@ -90,12 +90,12 @@ pub(super) struct Discipline {
     began: Timestamp,
 }
 
-impl Discipline {
+impl ClockDiscipline {
     /// Goes by the machine's clock until a server's is measured.
-    pub(super) fn new(reading: Reading) -> Self {
+    pub(super) fn new(reading: ClockReading) -> Self {
         Self {
             anchor: reading,
-            reference: Reference::Machine { gained: 0 },
+            reference: TimeReference::Machine { gained: 0 },
             offset: 0,
             pending: None,
             last_step: None,
@@ -106,16 +106,16 @@ impl Discipline {
     }
 
     /// What time it is, and what became of the clock with this reading.
-    pub(super) fn read(&mut self, reading: Reading) -> (Timestamp, Option<Change>) {
+    pub(super) fn read(&mut self, reading: ClockReading) -> (Timestamp, Option<ClockChange>) {
         let offset = difference(reading.wall, self.at(reading.mono));
         let stepped = offset.saturating_sub(self.offset);
-        if stepped.unsigned_abs() >= micros(LEAST_STEP).unsigned_abs() {
+        if stepped.unsigned_abs() >= micros(MIN_STEP).unsigned_abs() {
             self.last_step = Some(ClockStep { at: self.at(reading.mono), by_ms: stepped / 1000 });
         }
         self.offset = offset;
         let change = match self.reference {
-            Reference::Store { bound } => self.compare(bound),
-            Reference::Machine { gained } => self.follow(reading, gained),
+            TimeReference::Store { bound } => self.compare(bound),
+            TimeReference::Machine { gained } => self.follow(reading, gained),
         };
         (self.at(reading.mono), change.or_else(|| self.resume(reading.mono)))
     }
@@ -125,21 +125,21 @@ impl Discipline {
     pub(super) fn measured(
         &mut self,
         asked: Duration,
-        answered: Reading,
+        answered: ClockReading,
         server: Timestamp,
-    ) -> Option<Change> {
+    ) -> Option<ClockChange> {
         let took = answered.mono.saturating_sub(asked);
         let (estimate, bound) = (server, took);
         let known = match self.reference {
-            Reference::Machine { .. } => None,
-            Reference::Store { bound } => Some(bound),
+            TimeReference::Machine { .. } => None,
+            TimeReference::Store { bound } => Some(bound),
         };
         if let Some(known) = known {
             let apart = difference(estimate, self.at(answered.mono));
             let agrees = apart.unsigned_abs() <= micros(bound + known).unsigned_abs();
             // However slow, it shows that the machine was paused or the server's clock was set.
             let is_far = apart.unsigned_abs() > micros(bound + known + TOLERANCE).unsigned_abs();
-            if (took > LONGEST_ROUND_TRIP && !is_far) || (agrees && known <= bound) {
+            if (took > MAX_ROUND_TRIP && !is_far) || (agrees && known <= bound) {
                 return self.read(answered).1;
             }
             if apart.unsigned_abs() > micros(TOLERANCE).unsigned_abs() {
@@ -148,8 +148,8 @@ impl Discipline {
         } else {
             self.began = estimate;
         }
-        self.anchor = Reading { wall: estimate, mono: answered.mono };
-        self.reference = Reference::Store { bound };
+        self.anchor = ClockReading { wall: estimate, mono: answered.mono };
+        self.reference = TimeReference::Store { bound };
         self.pending = None;
         // The offset is another because the reference is: the machine's clock was not set.
         self.offset = difference(answered.wall, estimate);
@@ -158,19 +158,19 @@ impl Discipline {
 
     /// The store is embedded, and by the uptime of the machine it is `expected`. A clock that says something else was set
     /// while no node ran, which is a step like any other.
-    pub(super) fn expect(&mut self, reading: Reading, expected: Timestamp) -> Option<Change> {
-        self.anchor = Reading { wall: expected, mono: reading.mono };
+    pub(super) fn expect(&mut self, reading: ClockReading, expected: Timestamp) -> Option<ClockChange> {
+        self.anchor = ClockReading { wall: expected, mono: reading.mono };
         self.began = expected;
         self.read(reading).1
     }
 
     /// The store is embedded, and was last written at `last_seen`; nothing else is known of how much time has passed. If
     /// that is still to come, the clock is taken as it is: by an earlier time nothing starts early.
-    pub(super) fn embedded(&mut self, reading: Reading, last_seen: Timestamp) -> Option<Change> {
+    pub(super) fn embedded(&mut self, reading: ClockReading, last_seen: Timestamp) -> Option<ClockChange> {
         let leap = difference(reading.wall, last_seen);
         (leap > micros(LARGE_LEAP)).then(|| {
-            self.suspend(Suspension { until: reading.mono + LARGE_STEP_LASTS, last_seen });
-            Change::Suspended(leap)
+            self.suspend(Suspension { until: reading.mono + LARGE_STEP_CONFIRMATION, last_seen });
+            ClockChange::Suspended(leap)
         })
     }
 
@@ -193,7 +193,7 @@ impl Discipline {
 
     /// Whether times come from a server's clock.
     pub(super) fn is_measured(&self) -> bool {
-        matches!(self.reference, Reference::Store { .. })
+        matches!(self.reference, TimeReference::Store { .. })
     }
 
     pub(super) fn began(&self) -> Timestamp {
@@ -219,40 +219,41 @@ impl Discipline {
     }
 
     /// Compares the machine's clock with the store's.
-    fn compare(&mut self, bound: Duration) -> Option<Change> {
+    fn compare(&mut self, bound: Duration) -> Option<ClockChange> {
         let off = self.offset.unsigned_abs() > micros(TOLERANCE + bound).unsigned_abs();
         match (std::mem::replace(&mut self.out_of_service, off), off) {
-            (false, true) => Some(Change::LeftService(self.offset)),
-            (true, false) => Some(Change::Returned),
+            (false, true) => Some(ClockChange::LeftService(self.offset)),
+            (true, false) => Some(ClockChange::Returned),
             (true, true) | (false, false) => None,
         }
     }
 
     /// Follows the machine's clock, a large step only when it has lasted.
-    fn follow(&mut self, reading: Reading, gained: i64) -> Option<Change> {
+    fn follow(&mut self, reading: ClockReading, gained: i64) -> Option<ClockChange> {
         if self.offset.unsigned_abs() <= micros(TOLERANCE).unsigned_abs() {
             (self.anchor, self.offset) = (reading, 0);
-            return self.pending.take().map(|_| Change::Undone);
+            return self.pending.take().map(|_| ClockChange::Undone);
         }
-        let same = |pending: &Pending| pending.by.abs_diff(self.offset) <= micros(TOLERANCE).unsigned_abs();
-        let Some(Pending { since, .. }) = self.pending.filter(same).or_else(|| self.returning(reading))
+        let same =
+            |pending: &PendingStep| pending.by.abs_diff(self.offset) <= micros(TOLERANCE).unsigned_abs();
+        let Some(PendingStep { since, .. }) = self.pending.filter(same).or_else(|| self.returning(reading))
         else {
-            self.pending = Some(Pending { since: reading.mono, by: self.offset });
-            return Some(Change::Stepped(self.offset));
+            self.pending = Some(PendingStep { since: reading.mono, by: self.offset });
+            return Some(ClockChange::Stepped(self.offset));
         };
         if reading.mono.saturating_sub(since) < self.required(gained) {
             return None;
         }
         let by = std::mem::take(&mut self.offset);
-        self.reference = Reference::Machine { gained: gained.saturating_add(by).max(0) };
+        self.reference = TimeReference::Machine { gained: gained.saturating_add(by).max(0) };
         (self.anchor, self.began, self.pending) = (reading, reading.wall, None);
-        Some(Change::Followed(by))
+        Some(ClockChange::Followed(by))
     }
 
     /// A step back while the time is not confirmed: the clock was wrong before it.
-    fn returning(&self, reading: Reading) -> Option<Pending> {
+    fn returning(&self, reading: ClockReading) -> Option<PendingStep> {
         let is_return = self.suspension.is_some() && self.offset < 0;
-        is_return.then_some(Pending { since: reading.mono, by: self.offset })
+        is_return.then_some(PendingStep { since: reading.mono, by: self.offset })
     }
 
     /// How long the step of the machine's clock must last before it is followed.
@@ -264,10 +265,10 @@ impl Discipline {
     }
 
     /// Ends a suspension. While a step is pending the time is not confirmed either.
-    fn resume(&mut self, mono: Duration) -> Option<Change> {
+    fn resume(&mut self, mono: Duration) -> Option<ClockChange> {
         let is_settled = self.pending.is_none();
         let ended = self.suspension.take_if(|suspension| is_settled && suspension.until <= mono);
-        ended.map(|_| Change::Resumed)
+        ended.map(|_| ClockChange::Resumed)
     }
 }
 
@@ -276,7 +277,7 @@ impl Discipline {
 pub(super) fn confirmation(by: i64, gained: i64) -> Duration {
     let is_return = by < 0 && by.unsigned_abs() <= (gained + micros(TOLERANCE)).unsigned_abs();
     let is_small = by.unsigned_abs() <= micros(LARGE_LEAP).unsigned_abs();
-    if is_return || is_small { SMALL_STEP_LASTS } else { LARGE_STEP_LASTS }
+    if is_return || is_small { SMALL_STEP_CONFIRMATION } else { LARGE_STEP_CONFIRMATION }
 }
 
 fn difference(one: Timestamp, other: Timestamp) -> i64 {

@@ -12,7 +12,7 @@ use crate::Settings;
 use crate::metrics::Metrics;
 
 /// How long the store may take. Nothing waits for it longer: it is good to know, and no more.
-const LONGEST: Duration = Duration::from_secs(2);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Tells how the node stands.
 pub(crate) async fn stands(store: &dyn Store, settings: &Settings, metrics: &Metrics, state: SchedulerState) {
@@ -29,7 +29,7 @@ async fn tell(store: &dyn Store, settings: &Settings, metrics: &Metrics, event: 
     if settings.bound.is_some() {
         return;
     }
-    let why = match timeout(LONGEST, store.tell(vec![event.clone()], settings.time.now())).await {
+    let why = match timeout(PUBLISH_TIMEOUT, store.tell(vec![event.clone()], settings.time.now())).await {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
         Err(_) => "the store does not answer".to_owned(),

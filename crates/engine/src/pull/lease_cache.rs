@@ -12,31 +12,32 @@ use pointsman_core::store::{Store, StoreError};
 use pointsman_core::task::{LogLine, Rejected, State, Task};
 use pointsman_core::{EventId, TaskId, Timestamp};
 
-use super::logged;
-use crate::brief::Brief;
-use crate::logbook::Allowance;
+use super::log_usage;
+use crate::claim_summary::ClaimSummary;
+use crate::log_writer::LogQuota;
 
 /// A lease that ran out so long ago is nobody's: others had the time to take it, and no clock is this wrong.
-const LONG_OVER: Duration = Duration::from_secs(60);
+const EXPIRED_RETENTION: Duration = Duration::from_secs(60);
 /// The longest lease that is read from how long a task has been held.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_INFERRED_LEASE: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Default)]
-pub(crate) struct Leases(Mutex<HashMap<i64, Leased>>);
+pub(crate) struct LeaseCache(Mutex<HashMap<i64, CachedLease>>);
 
 #[derive(Debug)]
-struct Leased {
-    task: Brief,
+struct CachedLease {
+    task: ClaimSummary,
     since: Timestamp,
     until: Timestamp,
     /// What it was claimed for, and is renewed by where nothing else is said.
     lease: Duration,
-    allowance: Allowance,
+    allowance: LogQuota,
 }
 
-impl Leases {
-    pub(crate) fn begin(&self, task: Brief, since: Timestamp, lease: Duration) {
-        let leased = Leased { since, until: since.plus(lease), lease, allowance: Allowance::default(), task };
+impl LeaseCache {
+    pub(crate) fn begin(&self, task: ClaimSummary, since: Timestamp, lease: Duration) {
+        let leased =
+            CachedLease { since, until: since.plus(lease), lease, allowance: LogQuota::default(), task };
         self.all().insert(leased.task.fence, leased);
     }
 
@@ -46,7 +47,7 @@ impl Leases {
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<Brief, Rejected>, StoreError> {
+    ) -> Result<Result<ClaimSummary, Rejected>, StoreError> {
         if let Some(leased) = self.all().get(&fence) {
             return Ok(if leased.task.id == *id {
                 Ok(leased.task.clone())
@@ -59,10 +60,10 @@ impl Leases {
             Err(rejected) => return Ok(Err(rejected)),
         };
         let task = brief(store, task, fence).await?;
-        let allowance = logged::allowance(store, &task, since).await?;
+        let allowance = log_usage::allowance(store, &task, since).await?;
         // It may have been renewed since it was claimed; then this is too long, never too short.
-        let lease = until.since(since).min(LONGEST);
-        let leased = Leased { task: task.clone(), since, until, lease, allowance };
+        let lease = until.since(since).min(MAX_INFERRED_LEASE);
+        let leased = CachedLease { task: task.clone(), since, until, lease, allowance };
         // Whoever was quicker has counted lines already.
         self.all().entry(fence).or_insert(leased);
         Ok(Ok(task))
@@ -108,7 +109,7 @@ impl Leases {
         }
     }
 
-    pub(crate) fn allowance(&self, fence: i64) -> Allowance {
+    pub(crate) fn allowance(&self, fence: i64) -> LogQuota {
         self.all().get(&fence).map(|leased| leased.allowance).unwrap_or_default()
     }
 
@@ -122,10 +123,10 @@ impl Leases {
 
     /// Forgets what ran out long ago.
     pub(crate) fn forget_old(&self, now: Timestamp) {
-        self.all().retain(|_, leased| leased.until.plus(LONG_OVER) > now);
+        self.all().retain(|_, leased| leased.until.plus(EXPIRED_RETENTION) > now);
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<i64, Leased>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<i64, CachedLease>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -150,9 +151,9 @@ async fn held(
 }
 
 /// A running task as it is remembered.
-async fn brief(store: &dyn Store, task: Task, fence: i64) -> Result<Brief, StoreError> {
+async fn brief(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimSummary, StoreError> {
     let (cause, depth) = cause(store, &task).await?;
-    Ok(Brief {
+    Ok(ClaimSummary {
         max_result: task.max_result(),
         seq: task.seq,
         id: task.id,

@@ -8,18 +8,18 @@ use pointsman_core::store::{Ended, Ending};
 use pointsman_core::wire::check_result;
 use pointsman_core::{Cause, NewEvent};
 
-use crate::Outcome;
-use crate::brief::Brief;
-use crate::logbook::{Allowance, cut};
+use crate::AttemptOutcome;
+use crate::claim_summary::ClaimSummary;
+use crate::log_writer::{LogQuota, cut};
 
 /// The shortest that a worker, a command or a target puts a task off. It costs no retry, so that a shorter one would
 /// make a tight loop.
-pub(crate) const SHORTEST_SNOOZE: Duration = Duration::from_secs(1);
+pub(crate) const MIN_SNOOZE: Duration = Duration::from_secs(1);
 
 /// An attempt that is over, and what is to be written of it.
 #[derive(Debug)]
 pub(crate) struct EndedAttempt {
-    pub(crate) task: Brief,
+    pub(crate) task: ClaimSummary,
     pub(crate) ending: Ending,
 }
 
@@ -34,13 +34,13 @@ impl EndedAttempt {
 }
 
 /// The outcome of an attempt that is given back unfinished.
-pub(crate) fn released() -> Outcome {
-    Outcome { ended: Ended::Released, ..Outcome::done() }
+pub(crate) fn released() -> AttemptOutcome {
+    AttemptOutcome { ended: Ended::Released, ..AttemptOutcome::done() }
 }
 
 /// What is written of an attempt: its emits with their cause, or none where it did not succeed; its logs as
 /// far as they are allowed.
-pub(crate) fn settle(task: &Brief, outcome: Outcome, mut allowance: Allowance) -> Ending {
+pub(crate) fn settle(task: &ClaimSummary, outcome: AttemptOutcome, mut allowance: LogQuota) -> Ending {
     let (ended, emits) = match outcome.ended {
         Ended::Succeeded { .. } | Ended::Snoozed { .. } => {
             let emits = bounded(task, &outcome.ended).and_then(|()| with_cause(task, outcome.emits));
@@ -59,7 +59,7 @@ pub(crate) fn settle(task: &Brief, outcome: Outcome, mut allowance: Allowance) -
 }
 
 /// A result that is too large fails the attempt for good, whoever returned it.
-fn bounded(task: &Brief, ended: &Ended) -> Result<(), String> {
+fn bounded(task: &ClaimSummary, ended: &Ended) -> Result<(), String> {
     match ended {
         Ended::Succeeded { result: Some(result) } => check_result(result.as_str().len(), task.max_result),
         _ => Ok(()),
@@ -68,7 +68,7 @@ fn bounded(task: &Brief, ended: &Ended) -> Result<(), String> {
 
 /// Tells each emit what caused it. What may not be emitted fails the attempt for good: it would be no other
 /// the next time.
-fn with_cause(task: &Brief, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
+fn with_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
     let depth = task.depth.saturating_add(1);
     if !emits.is_empty() && depth > MAX_DEPTH {
         return Err(format!(

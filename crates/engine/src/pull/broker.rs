@@ -17,22 +17,22 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::brief::Brief;
-use crate::held::Asked;
-use crate::logbook::Allowance;
+use crate::attempt_ending::{EndedAttempt, released, settle};
+use crate::claim_summary::ClaimSummary;
+use crate::log_writer::LogQuota;
 use crate::node::Node;
-use crate::settle::{EndedAttempt, released, settle};
+use crate::start_gate::PauseVersion;
 
 /// The most tasks that one claim asks for.
-const MOST: usize = 256;
+const MAX_TASKS_PER_CLAIM: usize = 256;
 /// How many letters are taken at a time.
-const LETTERS: usize = 1024;
+const REQUEST_BATCH: usize = 1024;
 /// A line that got nothing is not looked at again at once, or every commit of a busy store would cost a claim.
-const REST: Duration = Duration::from_millis(10);
+const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a worker asks for. Those who ask for the same share a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Errand {
+pub(crate) struct PullFilter {
     pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
     pub(crate) tenant: Option<Tenant>,
     pub(crate) lease: Duration,
@@ -40,15 +40,15 @@ pub(crate) struct Errand {
 
 /// The front of the desk.
 #[derive(Clone, Debug)]
-pub(crate) struct Desk {
-    letters: mpsc::UnboundedSender<Letter>,
+pub(crate) struct LongPollBroker {
+    letters: mpsc::UnboundedSender<BrokerRequest>,
 }
 
 #[derive(Debug)]
-enum Letter {
-    Wait(Errand, Waiter),
+enum BrokerRequest {
+    Wait(PullFilter, Waiter),
     /// Tasks that nobody took.
-    Back(Vec<Claimed>),
+    Return(Vec<Claimed>),
 }
 
 #[derive(Debug)]
@@ -56,26 +56,29 @@ struct Waiter {
     max: usize,
     /// Told once the store has been asked on its behalf: no deadline is over before that.
     looked: Option<oneshot::Sender<()>>,
-    answer: oneshot::Sender<Result<Given, StoreError>>,
+    answer: oneshot::Sender<Result<GrantedTasks, StoreError>>,
 }
 
-impl Desk {
-    pub(crate) fn new() -> (Self, Letters) {
+impl LongPollBroker {
+    pub(crate) fn new() -> (Self, BrokerRequests) {
         let (letters, received) = mpsc::unbounded_channel();
-        (Self { letters }, Letters(received))
+        (Self { letters }, BrokerRequests(received))
     }
 
     /// Waits for tasks up to the deadline, and at least until the store has been asked. `None`: there were none, or
     /// the node stops.
     pub(crate) async fn wait(
         &self,
-        errand: Errand,
+        errand: PullFilter,
         max: usize,
         deadline: Instant,
-    ) -> Result<Option<Given>, StoreError> {
+    ) -> Result<Option<GrantedTasks>, StoreError> {
         let (answer, mut answered) = oneshot::channel();
         let (looked, has_looked) = oneshot::channel();
-        let letter = Letter::Wait(errand, Waiter { max: max.min(MOST), looked: Some(looked), answer });
+        let letter = BrokerRequest::Wait(
+            errand,
+            Waiter { max: max.min(MAX_TASKS_PER_CLAIM), looked: Some(looked), answer },
+        );
         self.letters.send(letter).map_err(|_| StoreError::Closed)?;
         // It ends also when the waiter is answered or let go.
         let _ = has_looked.await;
@@ -94,38 +97,38 @@ impl Desk {
     pub(crate) fn give_back(&self, tasks: Vec<Claimed>) {
         if !tasks.is_empty() {
             // After the room has ended their leases have to run out.
-            let _ = self.letters.send(Letter::Back(tasks));
+            let _ = self.letters.send(BrokerRequest::Return(tasks));
         }
     }
 }
 
 /// Tasks on their way to a worker. Dropped before they were taken out, they go back.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct GrantedTasks {
     tasks: Vec<Claimed>,
-    asked: Asked,
-    desk: Desk,
+    asked: PauseVersion,
+    desk: LongPollBroker,
 }
 
-impl Given {
+impl GrantedTasks {
     /// Takes them out, each with when its claim was asked for.
-    pub(crate) fn tasks(mut self) -> impl Iterator<Item = (Asked, Claimed)> {
+    pub(crate) fn tasks(mut self) -> impl Iterator<Item = (PauseVersion, Claimed)> {
         let asked = self.asked;
         std::mem::take(&mut self.tasks).into_iter().map(move |task| (asked, task))
     }
 }
 
-impl Drop for Given {
+impl Drop for GrantedTasks {
     fn drop(&mut self) {
         self.desk.give_back(std::mem::take(&mut self.tasks));
     }
 }
 
 /// What has come in at the desk.
-pub(crate) struct Letters(mpsc::UnboundedReceiver<Letter>);
+pub(crate) struct BrokerRequests(mpsc::UnboundedReceiver<BrokerRequest>);
 
 /// Those who wait for the same.
-struct Line {
+struct WaiterQueue {
     waiters: VecDeque<Waiter>,
     /// There may be something for them.
     look: bool,
@@ -135,7 +138,7 @@ struct Line {
     due: Option<Timestamp>,
 }
 
-impl Line {
+impl WaiterQueue {
     /// Somebody has come. Behind others who found nothing there is nothing to be found; but those who have gone may
     /// have gone before the last signal, which then nobody followed.
     fn joined(&mut self) {
@@ -157,15 +160,15 @@ impl Line {
 }
 
 /// The room behind the desk.
-pub(crate) struct Clerk {
+pub(crate) struct LongPollService {
     node: Arc<Node>,
-    letters: mpsc::UnboundedReceiver<Letter>,
-    lines: HashMap<Errand, Line>,
+    letters: mpsc::UnboundedReceiver<BrokerRequest>,
+    lines: HashMap<PullFilter, WaiterQueue>,
     swept: Instant,
 }
 
-impl Clerk {
-    pub(crate) fn new(node: Arc<Node>, letters: Letters) -> Self {
+impl LongPollService {
+    pub(crate) fn new(node: Arc<Node>, letters: BrokerRequests) -> Self {
         Self { node, letters: letters.0, lines: HashMap::new(), swept: Instant::now() }
     }
 
@@ -179,18 +182,18 @@ impl Clerk {
         self.lines.clear();
         self.letters.close();
         while let Some(letter) = self.letters.recv().await {
-            if let Letter::Back(tasks) = letter {
+            if let BrokerRequest::Return(tasks) = letter {
                 self.release(tasks).await;
             }
         }
     }
 
     /// Waits until there is something to do. `false`: it is time to stop.
-    async fn wait(&mut self, letters: &mut Vec<Letter>, stop: &CancellationToken) -> bool {
+    async fn wait(&mut self, letters: &mut Vec<BrokerRequest>, stop: &CancellationToken) -> bool {
         let nap = self.nap();
         tokio::select! {
             () = stop.cancelled() => return false,
-            _ = self.letters.recv_many(letters, LETTERS) => {}
+            _ = self.letters.recv_many(letters, REQUEST_BATCH) => {}
             () = self.node.signals.desk.notified() => self.look_everywhere(),
             () = sleep(nap) => {}
         }
@@ -224,25 +227,26 @@ impl Clerk {
         let sweep = (self.swept + self.node.settings.sweep).saturating_duration_since(at);
         let lines = self.lines.values().filter_map(|line| match line.look {
             true => Some(line.rested.saturating_duration_since(at)),
-            false => line.due.map(|due| due.since(now).max(REST)),
+            false => line.due.map(|due| due.since(now).max(EMPTY_CLAIM_PAUSE)),
         });
         lines.chain([sweep]).min().unwrap_or(sweep)
     }
 
     /// What comes back is there for those who come.
-    async fn read(&mut self, letters: &mut Vec<Letter>) {
+    async fn read(&mut self, letters: &mut Vec<BrokerRequest>) {
         let (mut back, mut come) = (Vec::new(), Vec::new());
         for letter in letters.drain(..) {
             match letter {
-                Letter::Back(tasks) => back.extend(tasks),
-                Letter::Wait(errand, waiter) => come.push((errand, waiter)),
+                BrokerRequest::Return(tasks) => back.extend(tasks),
+                BrokerRequest::Wait(errand, waiter) => come.push((errand, waiter)),
             }
         }
         if !back.is_empty() {
             self.release(back).await;
             self.look_everywhere();
         }
-        let fresh = || Line { waiters: VecDeque::new(), look: true, rested: Instant::now(), due: None };
+        let fresh =
+            || WaiterQueue { waiters: VecDeque::new(), look: true, rested: Instant::now(), due: None };
         for (errand, waiter) in come {
             let line = self.lines.entry(errand).or_insert_with(fresh);
             line.waiters.push_back(waiter);
@@ -254,7 +258,7 @@ impl Clerk {
     async fn turn(&mut self) {
         let at = Instant::now();
         let ready = self.lines.iter().filter(|(_, line)| line.look && line.rested <= at);
-        let ready: Vec<Errand> = ready.map(|(errand, _)| errand.clone()).collect();
+        let ready: Vec<PullFilter> = ready.map(|(errand, _)| errand.clone()).collect();
         for errand in ready {
             if let Some(mut line) = self.lines.remove(&errand) {
                 self.serve(&errand, &mut line).await;
@@ -265,9 +269,9 @@ impl Clerk {
         }
     }
 
-    async fn serve(&self, errand: &Errand, line: &mut Line) {
+    async fn serve(&self, errand: &PullFilter, line: &mut WaiterQueue) {
         line.waiters.retain(|waiter| !waiter.answer.is_closed());
-        let max = line.waiters.iter().map(|waiter| waiter.max).sum::<usize>().min(MOST);
+        let max = line.waiters.iter().map(|waiter| waiter.max).sum::<usize>().min(MAX_TASKS_PER_CLAIM);
         if max == 0 {
             return;
         }
@@ -283,7 +287,7 @@ impl Clerk {
             Ok(claims) => {
                 let any = !claims.tasks.is_empty();
                 line.look = claims.more && any;
-                line.rested = Instant::now() + if any { Duration::ZERO } else { REST };
+                line.rested = Instant::now() + if any { Duration::ZERO } else { EMPTY_CLAIM_PAUSE };
                 line.due = claims.next_due;
                 self.deal(line, claims.tasks.into(), asked).await;
                 line.looked();
@@ -298,12 +302,12 @@ impl Clerk {
         }
     }
 
-    async fn deal(&self, line: &mut Line, mut tasks: VecDeque<Claimed>, asked: Asked) {
+    async fn deal(&self, line: &mut WaiterQueue, mut tasks: VecDeque<Claimed>, asked: PauseVersion) {
         while !tasks.is_empty() && !line.waiters.is_empty() {
             for share in shares(line.waiters.iter().map(|waiter| waiter.max), tasks.len()) {
                 let Some(waiter) = line.waiters.pop_front() else { break };
                 let given = tasks.drain(..share).collect();
-                let given = Given { tasks: given, asked, desk: self.node.desk.clone() };
+                let given = GrantedTasks { tasks: given, asked, desk: self.node.desk.clone() };
                 if let Err(Ok(given)) = waiter.answer.send(Ok(given)) {
                     tasks.extend(given.tasks().map(|(_, task)| task));
                 }
@@ -318,8 +322,8 @@ impl Clerk {
             return;
         }
         let end = |task: Claimed| {
-            let task = Brief::of(&task);
-            EndedAttempt { ending: settle(&task, released(), Allowance::default()), task }
+            let task = ClaimSummary::of(&task);
+            EndedAttempt { ending: settle(&task, released(), LogQuota::default()), task }
         };
         let ended: Vec<_> = tasks.into_iter().map(end).collect();
         let endings = ended.iter().map(|ended| ended.ending.clone()).collect();

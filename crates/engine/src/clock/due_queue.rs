@@ -7,12 +7,12 @@ use pointsman_core::Timestamp;
 /// The times at which numbered things come up, at most one for each. Looking costs only what is due, however
 /// much is planned for later.
 #[derive(Debug, Default)]
-pub struct Agenda {
+pub struct DueQueue {
     order: BTreeSet<(Timestamp, usize)>,
     times: Vec<Option<Timestamp>>,
 }
 
-impl Agenda {
+impl DueQueue {
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,13 +55,13 @@ mod tests {
         Timestamp::from_micros(micros)
     }
 
-    fn all_due(agenda: &mut Agenda, now: i64) -> Vec<usize> {
+    fn all_due(agenda: &mut DueQueue, now: i64) -> Vec<usize> {
         std::iter::from_fn(|| agenda.due(at(now))).collect()
     }
 
     #[test]
     fn what_is_due_comes_out_once_the_earliest_first() {
-        let mut agenda = Agenda::new();
+        let mut agenda = DueQueue::new();
         for (number, time) in [(0, 30), (1, 10), (2, 20), (3, 40)] {
             agenda.put(number, Some(at(time)));
         }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn each_has_one_time() {
-        let mut agenda = Agenda::new();
+        let mut agenda = DueQueue::new();
         agenda.put(7, Some(at(10)));
         agenda.put(7, Some(at(50)));
         assert!(all_due(&mut agenda, 49).is_empty());
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn two_may_share_a_time() {
-        let mut agenda = Agenda::new();
+        let mut agenda = DueQueue::new();
         agenda.put(1, Some(at(10)));
         agenda.put(0, Some(at(10)));
         assert_eq!(all_due(&mut agenda, 10), [0, 1]);

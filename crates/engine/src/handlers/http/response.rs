@@ -10,15 +10,15 @@ use pointsman_core::{Tenant, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
-use super::super::effects::{self, Effects, MAX_BYTES, Reply};
+use super::super::effects::{self, Effects, MAX_EFFECTS_BYTES, ReplyKind};
 use super::super::text::excerpt;
-use crate::Outcome;
-use crate::settle::SHORTEST_SNOOZE;
+use crate::AttemptOutcome;
+use crate::attempt_ending::MIN_SNOOZE;
 
 /// The longest wait that a target may ask for.
-const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-pub(super) struct Answer {
+pub(super) struct TargetResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
@@ -26,11 +26,11 @@ pub(super) struct Answer {
     cut: bool,
 }
 
-impl Answer {
+impl TargetResponse {
     pub(super) async fn read(mut response: Response) -> reqwest::Result<Self> {
         let (mut body, mut cut) = (Vec::new(), false);
         while let Some(chunk) = response.chunk().await? {
-            let room = MAX_BYTES - body.len();
+            let room = MAX_EFFECTS_BYTES - body.len();
             body.extend_from_slice(&chunk[..chunk.len().min(room)]);
             if chunk.len() > room {
                 cut = true;
@@ -53,11 +53,11 @@ impl Answer {
     }
 
     /// What it makes of the attempt to deliver something of this tenant's.
-    pub(super) fn judge(&self, tenant: &Tenant, now: Timestamp) -> Outcome {
-        Outcome { target: Some(self.target(now)), ..self.outcome(tenant, now) }
+    pub(super) fn judge(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
+        AttemptOutcome { target: Some(self.target(now)), ..self.outcome(tenant, now) }
     }
 
-    fn outcome(&self, tenant: &Tenant, now: Timestamp) -> Outcome {
+    fn outcome(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
         if self.status.is_success() {
             return match self.effects(tenant, now) {
                 Ok(effects) => effects.into_success(now),
@@ -79,7 +79,7 @@ impl Answer {
     fn target(&self, now: Timestamp) -> Target {
         match (self.status, self.wait(now)) {
             (_, Some(until)) => Target::Busy { until },
-            (StatusCode::TOO_MANY_REQUESTS, None) => Target::Busy { until: now.plus(SHORTEST_SNOOZE) },
+            (StatusCode::TOO_MANY_REQUESTS, None) => Target::Busy { until: now.plus(MIN_SNOOZE) },
             (status, None) if status.is_server_error() => Target::Unwell,
             (_, None) => Target::Well,
         }
@@ -98,7 +98,7 @@ impl Answer {
         let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let asked = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
         retry_after(asked.trim(), now)
-            .map(|until| until.clamp(now.plus(SHORTEST_SNOOZE), now.plus(LONGEST_WAIT)))
+            .map(|until| until.clamp(now.plus(MIN_SNOOZE), now.plus(MAX_RETRY_AFTER)))
     }
 
     fn effects(&self, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
@@ -107,13 +107,13 @@ impl Answer {
         }
         if self.cut {
             // Nobody knows what it would have said: taking it for nothing could lose events.
-            return Err(Fault::new("", format!("the reply has more than {MAX_BYTES} bytes")));
+            return Err(Fault::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
         }
         let text = std::str::from_utf8(&self.body).map_err(|_| Fault::new("", "the reply is not UTF-8"))?;
         Ok(match effects::of_reply(text, tenant, now)? {
-            Reply::Effects(effects) => effects,
-            Reply::Foreign => Effects::default(),
-            Reply::Ambiguous(member) => Effects::note(
+            ReplyKind::Effects(effects) => effects,
+            ReplyKind::Foreign => Effects::default(),
+            ReplyKind::Ambiguous(member) => Effects::note(
                 format!("the reply was not taken for effects, because of its member {member:?}"),
                 now,
             ),
@@ -159,7 +159,7 @@ mod tests {
         let wait = |status: u16, text: &'static str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
             let status = StatusCode::from_u16(status).unwrap();
-            Answer { status, headers, body: vec![], cut: false }
+            TargetResponse { status, headers, body: vec![], cut: false }
                 .wait(now)
                 .map(|until| until.since(now).as_secs())
         };

@@ -5,14 +5,14 @@ use pointsman_core::task::{Rejected, State, Task};
 use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant};
 
 use crate::Engine;
-use crate::held::Hold;
+use crate::start_gate::Pause;
 
 impl Engine {
     /// Sets a rule. When this answers, no new attempt begins: what was claimed before and has not begun is given
     /// back.
     pub async fn hold(&self, rule: Rule) -> Result<(), StoreError> {
         self.store().hold(rule.clone()).await?;
-        self.node().held.hold(Hold::Rule(rule)).await;
+        self.node().held.hold(Pause::Rule(rule)).await;
         Ok(())
     }
 

@@ -11,8 +11,8 @@ use pointsman_core::{HandlerName, Status, TaskSeq};
 use crate::Engine;
 
 /// How many tasks are read at a time, and how often at most.
-const PAGE: usize = 500;
-const PAGES: usize = 4;
+const PAGE_SIZE: usize = 500;
+const MAX_PAGES: usize = 4;
 
 impl Engine {
     /// Tells of those of these tasks that wait now; what runs already has been told of by whoever runs it. The filter
@@ -32,8 +32,8 @@ impl Engine {
             TaskFilter { statuses: vec![Status::New, Status::Scheduled], reasons: vec![], ..filter.clone() };
         let mut found = Vec::new();
         let mut before = Some(TaskSeq(newest.0.saturating_add(1)));
-        for _ in 0..PAGES {
-            let page = self.store().tasks(waiting.clone(), before, PAGE).await?;
+        for _ in 0..MAX_PAGES {
+            let page = self.store().tasks(waiting.clone(), before, PAGE_SIZE).await?;
             found.extend(page.tasks.into_iter().filter(|task| tasks.contains(&task.seq)));
             before = page.next.filter(|next| next > oldest);
             if before.is_none() {
@@ -53,11 +53,11 @@ impl Engine {
             statuses: vec![Status::Missing],
             ..TaskFilter::default()
         };
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             if !self.node().changes.watched() {
                 break;
             }
-            let page = self.store().tasks(filter.clone(), before, PAGE).await?;
+            let page = self.store().tasks(filter.clone(), before, PAGE_SIZE).await?;
             found.extend(page.tasks.into_iter().map(|task| task.seq));
             before = page.next;
             if before.is_none() {

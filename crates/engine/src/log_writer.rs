@@ -18,38 +18,38 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
-use crate::time::Patience;
+use crate::time::StoreBackoff;
 
 /// The most lines of one attempt that are kept.
-pub(crate) const MAX_LINES: usize = 10_000;
+pub(crate) const MAX_ATTEMPT_LINES: usize = 10_000;
 /// The most bytes of one attempt's lines that are kept, all together.
-pub(crate) const MAX_BYTES: usize = 16 << 20;
+pub(crate) const MAX_ATTEMPT_BYTES: usize = 16 << 20;
 /// The most bytes of one line that are kept.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 /// How many lines of one attempt wait for their turn.
-pub(crate) const ATTEMPT_BUFFER: usize = 64;
+pub(crate) const ATTEMPT_BUFFER_LINES: usize = 64;
 /// How many lines of all attempts wait for the writer.
-const NODE_BUFFER: usize = 256;
+const NODE_BUFFER_LINES: usize = 256;
 
-enum Entry {
+enum LogWriteRequest {
     Line(NewLogLine),
     Flush(oneshot::Sender<()>),
 }
 
 /// Where attempts leave their lines.
 #[derive(Clone)]
-pub(crate) struct Logbook {
-    entries: mpsc::Sender<Entry>,
+pub(crate) struct LogWriterHandle {
+    entries: mpsc::Sender<LogWriteRequest>,
     /// Changes whenever lines have been stored, for those who follow a log.
     stored: watch::Sender<u64>,
 }
 
-impl Logbook {
+impl LogWriterHandle {
     /// A logbook, and the writer that must run for it.
-    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, Writer) {
-        let (entries, waiting) = mpsc::channel(NODE_BUFFER);
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, LogWriter) {
+        let (entries, waiting) = mpsc::channel(NODE_BUFFER_LINES);
         let stored = watch::Sender::new(0);
-        (Self { entries, stored: stored.clone() }, Writer { store, metrics, waiting, stored })
+        (Self { entries, stored: stored.clone() }, LogWriter { store, metrics, waiting, stored })
     }
 
     /// Changes after lines were stored by this node.
@@ -70,8 +70,8 @@ impl Logbook {
         fence: i64,
         mut lines: mpsc::Receiver<LogLine>,
         over: CancellationToken,
-    ) -> Allowance {
-        let mut allowance = Allowance::default();
+    ) -> LogQuota {
+        let mut allowance = LogQuota::default();
         let mut any = false;
         loop {
             let line = tokio::select! {
@@ -86,12 +86,12 @@ impl Logbook {
             if let Some(line) = allowance.admit(line) {
                 any = true;
                 // The writer is gone only when the node has stopped.
-                let _ = self.entries.send(Entry::Line(NewLogLine { task, fence, line })).await;
+                let _ = self.entries.send(LogWriteRequest::Line(NewLogLine { task, fence, line })).await;
             }
         }
         if any {
             let (flushed, done) = oneshot::channel();
-            let _ = self.entries.send(Entry::Flush(flushed)).await;
+            let _ = self.entries.send(LogWriteRequest::Flush(flushed)).await;
             let _ = done.await;
         }
         allowance
@@ -99,10 +99,10 @@ impl Logbook {
 }
 
 /// Writes the lines of all attempts, as many at once as are waiting.
-pub(crate) struct Writer {
+pub(crate) struct LogWriter {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
-    waiting: mpsc::Receiver<Entry>,
+    waiting: mpsc::Receiver<LogWriteRequest>,
     stored: watch::Sender<u64>,
 }
 
@@ -110,20 +110,20 @@ fn tell(stored: &watch::Sender<u64>) {
     stored.send_modify(|times| *times = times.wrapping_add(1));
 }
 
-impl Writer {
+impl LogWriter {
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::new();
         loop {
             tokio::select! {
-                taken = self.waiting.recv_many(&mut batch, NODE_BUFFER) => if taken == 0 { return },
+                taken = self.waiting.recv_many(&mut batch, NODE_BUFFER_LINES) => if taken == 0 { return },
                 () = stop.cancelled() => return,
             }
             let mut lines = Vec::new();
             let mut flushed = Vec::new();
             for entry in batch.drain(..) {
                 match entry {
-                    Entry::Line(line) => lines.push(line),
-                    Entry::Flush(done) => flushed.push(done),
+                    LogWriteRequest::Line(line) => lines.push(line),
+                    LogWriteRequest::Flush(done) => flushed.push(done),
                 }
             }
             tokio::select! {
@@ -138,7 +138,7 @@ impl Writer {
 
     /// Writes until the store has taken it.
     async fn write(&self, lines: Vec<NewLogLine>) {
-        let mut patience = Patience::new();
+        let mut patience = StoreBackoff::new();
         while !lines.is_empty() {
             match self.store.log(lines.clone()).await {
                 Ok(_) => return tell(&self.stored),
@@ -155,24 +155,24 @@ impl Writer {
 
 /// How much an attempt may still log.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Allowance {
+pub(crate) struct LogQuota {
     lines: usize,
     bytes: usize,
     /// The mark has been set, and nothing comes after it.
     cut: bool,
 }
 
-impl Allowance {
+impl LogQuota {
     /// The line as it is kept; the mark in place of the first one too many; nothing after that.
     pub(crate) fn admit(&mut self, line: LogLine) -> Option<LogLine> {
         if self.cut {
             return None;
         }
         let line = LogLine { message: cut(line.message), ..line };
-        let limit = if self.lines >= MAX_LINES {
-            Some(format!("{MAX_LINES} lines"))
-        } else if self.bytes + line.message.len() > MAX_BYTES {
-            Some(format!("{} MiB", MAX_BYTES >> 20))
+        let limit = if self.lines >= MAX_ATTEMPT_LINES {
+            Some(format!("{MAX_ATTEMPT_LINES} lines"))
+        } else if self.bytes + line.message.len() > MAX_ATTEMPT_BYTES {
+            Some(format!("{} MiB", MAX_ATTEMPT_BYTES >> 20))
         } else {
             None
         };
@@ -185,7 +185,7 @@ impl Allowance {
     /// A line that the store has, of one who kept to the same limits.
     pub(crate) fn used(&mut self, line: &LogLine) {
         self.count(line);
-        self.cut |= self.lines > MAX_LINES || line.message.starts_with(CUT_HERE);
+        self.cut |= self.lines > MAX_ATTEMPT_LINES || line.message.starts_with(TRUNCATION_MARK_PREFIX);
     }
 
     fn count(&mut self, line: &LogLine) {
@@ -206,21 +206,21 @@ impl Allowance {
 }
 
 /// What the mark begins with.
-const CUT_HERE: &str = "… output is cut here: the limit of ";
+const TRUNCATION_MARK_PREFIX: &str = "… output is cut here: the limit of ";
 
 fn mark(time: Timestamp, limit: &str) -> LogLine {
-    LogLine { time, level: Level::Error, message: format!("{CUT_HERE}{limit} is reached") }
+    LogLine { time, level: Level::Error, message: format!("{TRUNCATION_MARK_PREFIX}{limit} is reached") }
 }
 
 /// A text of at most [`MAX_LINE_BYTES`], with a visible mark where it was cut.
 pub(crate) fn cut(mut text: String) -> String {
-    const MARK: char = '…';
+    const ELLIPSIS: char = '…';
     if text.len() > MAX_LINE_BYTES {
-        let most = MAX_LINE_BYTES - MARK.len_utf8();
+        let most = MAX_LINE_BYTES - ELLIPSIS.len_utf8();
         // A character has four bytes at most, so one of these is a boundary.
         let at = (most - 3..=most).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(at.unwrap_or(0));
-        text.push(MARK);
+        text.push(ELLIPSIS);
     }
     text
 }
@@ -235,33 +235,34 @@ mod tests {
 
     #[test]
     fn ten_thousand_lines_and_one_mark() {
-        let mut allowance = Allowance::default();
-        let kept: Vec<_> = (0..MAX_LINES + 50).filter_map(|_| allowance.admit(line("same"))).collect();
-        assert_eq!(kept.len(), MAX_LINES + 1);
-        assert!(kept[..MAX_LINES].iter().all(|l| l.message == "same"));
-        assert!(kept[MAX_LINES].message.contains("limit of 10000 lines"));
+        let mut allowance = LogQuota::default();
+        let kept: Vec<_> =
+            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| allowance.admit(line("same"))).collect();
+        assert_eq!(kept.len(), MAX_ATTEMPT_LINES + 1);
+        assert!(kept[..MAX_ATTEMPT_LINES].iter().all(|l| l.message == "same"));
+        assert!(kept[MAX_ATTEMPT_LINES].message.contains("limit of 10000 lines"));
     }
 
     #[test]
     fn lines_of_sixteen_mebibytes_and_one_mark() {
-        let mut allowance = Allowance::default();
+        let mut allowance = LogQuota::default();
         let long = "x".repeat(MAX_LINE_BYTES);
         let kept: Vec<_> = (0..1000).filter_map(|_| allowance.admit(line(&long))).collect();
-        assert_eq!(kept.len(), MAX_BYTES / MAX_LINE_BYTES + 1);
+        assert_eq!(kept.len(), MAX_ATTEMPT_BYTES / MAX_LINE_BYTES + 1);
         assert!(kept.last().unwrap().message.contains("limit of 16 MiB"));
         assert!(allowance.admit(line("a short one")).is_none(), "nothing comes after the mark");
     }
 
     #[test]
     fn what_did_not_reach_the_store_is_not_counted() {
-        let mut allowance = Allowance::default();
-        (0..MAX_LINES - 1).for_each(|_| drop(allowance.admit(line("same"))));
+        let mut allowance = LogQuota::default();
+        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(allowance.admit(line("same"))));
         let lost: Vec<_> = (0..3).filter_map(|_| allowance.admit(line("lost"))).collect();
         assert_eq!(lost.len(), 2);
         allowance.take_back(lost.len(), lost.iter().map(|line| line.message.len()).sum());
         let kept: Vec<_> = (0..3).filter_map(|_| allowance.admit(line("kept"))).collect();
         assert_eq!((kept.len(), kept[0].message.as_str()), (2, "kept"));
-        assert!(kept[1].message.starts_with(CUT_HERE));
+        assert!(kept[1].message.starts_with(TRUNCATION_MARK_PREFIX));
     }
 
     #[test]

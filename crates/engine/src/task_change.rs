@@ -9,7 +9,7 @@ use pointsman_core::{
 };
 use tokio::sync::broadcast;
 
-use crate::brief::Brief;
+use crate::claim_summary::ClaimSummary;
 
 /// A task changed its status.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,17 +33,17 @@ pub struct TaskChange {
 }
 
 /// How many changes a receiver may be behind before it misses some.
-const CAPACITY: usize = 4096;
+const CHANNEL_CAPACITY: usize = 4096;
 
 /// Tells of changes. Where nobody watches, nothing is made.
 #[derive(Debug)]
-pub(crate) struct Changes {
+pub(crate) struct TaskChangeNotifier {
     sender: broadcast::Sender<TaskChange>,
 }
 
-impl Changes {
+impl TaskChangeNotifier {
     pub(crate) fn new() -> Self {
-        Self { sender: broadcast::Sender::new(CAPACITY) }
+        Self { sender: broadcast::Sender::new(CHANNEL_CAPACITY) }
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<TaskChange> {
@@ -83,12 +83,18 @@ impl Changes {
     /// An attempt begins.
     pub(crate) fn locked(&self, task: &Claimed, at: Timestamp) {
         if self.watched() {
-            self.send(of_brief(&Brief::of(task), Status::Locked, at));
+            self.send(of_brief(&ClaimSummary::of(task), Status::Locked, at));
         }
     }
 
     /// An attempt has ended.
-    pub(crate) fn finished(&self, task: &Brief, finished: &Finished, error: Option<&str>, at: Timestamp) {
+    pub(crate) fn finished(
+        &self,
+        task: &ClaimSummary,
+        finished: &Finished,
+        error: Option<&str>,
+        at: Timestamp,
+    ) {
         if self.watched() {
             let error = error.map(Into::into);
             self.send(TaskChange { error, due: finished.due, ..of_brief(task, finished.status, at) });
@@ -127,7 +133,7 @@ impl Changes {
     }
 }
 
-fn of_brief(task: &Brief, status: Status, at: Timestamp) -> TaskChange {
+fn of_brief(task: &ClaimSummary, status: Status, at: Timestamp) -> TaskChange {
     TaskChange {
         id: task.id.clone(),
         handler: task.handler.clone(),

@@ -11,24 +11,24 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// What the folders' names begin with.
-const PREFIX: &str = "pointsman-work-";
-const LOCK: &str = "lock";
+const FOLDER_PREFIX: &str = "pointsman-work-";
+const LOCK_FILE: &str = "lock";
 /// Their mode: a command that runs as another user must get through to its own file, but sees no others.
-const PRIVATE: u32 = 0o711;
+const FOLDER_MODE: u32 = 0o711;
 /// A folder this young may belong to somebody who is about to lock it.
-const YOUNG: Duration = Duration::from_secs(60);
+const MIN_STALE_AGE: Duration = Duration::from_secs(60);
 
 /// The folder and its lock, once it was needed.
-static ROOM: Mutex<Option<Room>> = Mutex::new(None);
+static PROCESS_FOLDER: Mutex<Option<ProcessFolder>> = Mutex::new(None);
 
-struct Room {
+struct ProcessFolder {
     path: PathBuf,
     _lock: File,
 }
 
 /// The folder of this process, made if there is none or somebody has removed it.
 pub(super) fn path() -> io::Result<PathBuf> {
-    let mut room = ROOM.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut room = PROCESS_FOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(room) = room.as_ref().filter(|room| room.path.is_dir()) {
         return Ok(room.path.clone());
     }
@@ -41,14 +41,14 @@ pub(super) fn path() -> io::Result<PathBuf> {
     Ok(path)
 }
 
-fn make(parent: &Path) -> io::Result<Room> {
+fn make(parent: &Path) -> io::Result<ProcessFolder> {
     // Only its owner can write to it, so that nobody can put another file in the place of one in it.
-    let path = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?.keep();
+    let path = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?.keep();
     // The mode with which a folder is created is narrowed by the umask.
-    fs::set_permissions(&path, Permissions::from_mode(PRIVATE))?;
-    let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(LOCK))?;
+    fs::set_permissions(&path, Permissions::from_mode(FOLDER_MODE))?;
+    let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(LOCK_FILE))?;
     lock.lock()?;
-    Ok(Room { path, _lock: lock })
+    Ok(ProcessFolder { path, _lock: lock })
 }
 
 /// Removes what is left beside the task that asked for a folder, and nobody waits for it: a temporary folder may hold
@@ -63,7 +63,7 @@ fn clean_up(parent: PathBuf, owner: u32) {
 /// Removes the folders of processes that are gone. What cannot be removed is somebody else's.
 fn remove_left(parent: &Path, owner: u32) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
         if named && is_left(&entry.path(), owner) {
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -74,9 +74,9 @@ fn remove_left(parent: &Path, owner: u32) {
 /// all share.
 fn is_left(folder: &Path, owner: u32) -> bool {
     let Ok(about) = fs::symlink_metadata(folder) else { return false };
-    let ours = about.is_dir() && about.uid() == owner && about.mode() & 0o7777 == PRIVATE;
-    let old = about.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > YOUNG);
-    ours && old && open_lock(&folder.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok())
+    let ours = about.is_dir() && about.uid() == owner && about.mode() & 0o7777 == FOLDER_MODE;
+    let old = about.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > MIN_STALE_AGE);
+    ours && old && open_lock(&folder.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
 }
 
 /// Opens what ought to be a lock, without following a link and without waiting for a reader of a pipe.
@@ -96,14 +96,14 @@ mod tests {
     use super::*;
 
     fn age(folder: &Path) {
-        File::open(folder).unwrap().set_modified(SystemTime::now() - YOUNG * 2).unwrap();
+        File::open(folder).unwrap().set_modified(SystemTime::now() - MIN_STALE_AGE * 2).unwrap();
     }
 
     #[test]
     fn what_the_dead_left_is_removed_and_what_the_living_hold_is_not() {
         let parent = tempfile::tempdir().unwrap();
         let (held, young) = (make(parent.path()).unwrap(), make(parent.path()).unwrap());
-        let Room { path: left, _lock } = make(parent.path()).unwrap();
+        let ProcessFolder { path: left, _lock } = make(parent.path()).unwrap();
         fs::write(left.join("effects"), "x").unwrap();
         drop(_lock);
         let young_path = young.path.clone();
@@ -130,10 +130,10 @@ mod tests {
         fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
         let elsewhere = parent.path().join("elsewhere");
         fs::write(&elsewhere, "").unwrap();
-        fs::remove_file(linked.join(LOCK)).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, linked.join(LOCK)).unwrap();
-        fs::remove_file(piped.join(LOCK)).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(piped.join(LOCK)).status().unwrap().success());
+        fs::remove_file(linked.join(LOCK_FILE)).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, linked.join(LOCK_FILE)).unwrap();
+        fs::remove_file(piped.join(LOCK_FILE)).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(piped.join(LOCK_FILE)).status().unwrap().success());
         for folder in [&open, &linked, &piped, &foreign] {
             age(folder);
         }
