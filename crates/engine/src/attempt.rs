@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::attempt_ending::{EndedAttempt, released, settle};
+use crate::attempt_ending::{EndedAttempt, build_ending, released_outcome};
 use crate::claim_summary::ClaimSummary;
 use crate::log_writer::{ATTEMPT_BUFFER_LINES, LogQuota};
 use crate::node::{HandlerRunner, Node};
@@ -38,11 +38,11 @@ use crate::{AttemptOutcome, Delivery};
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// Runs a claimed task on a task of its own.
-pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: PauseVersion) {
-    let control = node.running.begin(&task);
+pub(crate) fn start_attempt(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: PauseVersion) {
+    let control = node.running_attempts.add(&task);
     let at = node.time.now();
-    node.changes.locked(&task, at);
-    node.metrics.started(&task, at);
+    node.task_changes.notify_attempt_started(&task, at);
+    node.metrics.observe_start_latency(&task, at);
     let span = tracing::info_span!(
         "attempt",
         task.id = %task.id,
@@ -50,41 +50,43 @@ pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: 
         attempt = task.attempt,
         event.id = task.subject.event().map(|event| event.id.get()),
     );
-    tokio::spawn(run(node.clone(), task, control, slot, asked).instrument(span));
+    tokio::spawn(run_attempt(node.clone(), task, control, slot, asked).instrument(span));
 }
 
-async fn run(
+async fn run_attempt(
     node: Arc<Node>,
     task: Claimed,
     control: Arc<AttemptControl>,
     slot: Option<Slot>,
     asked: PauseVersion,
 ) {
-    let (began, brief) = (Instant::now(), ClaimSummary::of(&task));
-    let configured = node.configured();
-    let runs = configured.runs(&task.handler);
+    let (began, brief) = (Instant::now(), ClaimSummary::from_claimed(&task));
+    let configured = node.active_setup();
+    let runs = configured.find_runner(&task.handler);
     let ended = match runs {
         // It was over before it began: the node stops.
-        _ if control.stopped().is_some() => Some(settle(&brief, released(), LogQuota::default())),
-        Some(runs) => perform(&node, runs, task, &brief, &control, asked).await,
+        _ if control.stop_reason().is_some() => {
+            Some(build_ending(&brief, released_outcome(), LogQuota::default()))
+        }
+        Some(runs) => run_handler(&node, runs, task, &brief, &control, asked).await,
         // Its handler went away between the claim and now, or is pulled now: others may have it.
-        None => Some(settle(&brief, released(), LogQuota::default())),
+        None => Some(build_ending(&brief, released_outcome(), LogQuota::default())),
     };
-    record(runs.is_some(), ended.as_ref());
+    log_attempt_end(runs.is_some(), ended.as_ref());
     drop(slot);
     match ended {
         Some(ending) => {
-            node.metrics.attempt_ended(&brief.handler, &ending.ended, began.elapsed());
+            node.metrics.count_ended_attempt(&brief.handler, &ending.ended, began.elapsed());
             // The worker is gone only when the node has stopped; then the rescuer frees the task.
-            let _ = node.ended.send(EndedAttempt { task: brief, ending });
+            let _ = node.ended_attempts.send(EndedAttempt { task: brief, ending });
         }
-        None => node.signals.work(),
+        None => node.signals.notify_work(),
     }
-    node.running.end(&control);
+    node.running_attempts.remove(&control);
 }
 
 /// Runs the handler and brings its lines to the store, until both are through.
-async fn perform(
+async fn run_handler(
     node: &Arc<Node>,
     runs: &HandlerRunner,
     task: Claimed,
@@ -97,21 +99,26 @@ async fn perform(
         task,
         log: LogSink::new(sender, node.time.clone()),
         // A handler that cancels its own token tells nobody but itself.
-        cancel: control.cancel().child_token(),
+        cancel: control.cancel_token().child_token(),
     };
     let over = CancellationToken::new();
     let watched = async {
-        let outcome = watch(begin(node.clone(), runs, delivery, asked), runs.timeout, control).await;
+        let outcome = run_until_ended_or_stopped(
+            start_unless_paused(node.clone(), runs, delivery, asked),
+            runs.timeout,
+            control,
+        )
+        .await;
         over.cancel();
         outcome
     };
-    let forwarded = node.logbook.forward(brief.seq, brief.fence, lines, over.clone());
+    let forwarded = node.log_writer.forward_lines(brief.seq, brief.fence, lines, over.clone());
     let (outcome, allowance) = tokio::join!(watched, forwarded);
-    outcome.map(|outcome| settle(brief, outcome, allowance))
+    outcome.map(|outcome| build_ending(brief, outcome, allowance))
 }
 
 /// The handler's work, unless a rule was set while the claim was under way.
-fn begin(
+fn start_unless_paused(
     node: Arc<Node>,
     runs: &HandlerRunner,
     delivery: Delivery,
@@ -119,9 +126,9 @@ fn begin(
 ) -> impl Future<Output = AttemptOutcome> + Send + 'static {
     let runner = runs.runner.clone();
     async move {
-        let beginning = node.held.beginning();
-        if node.held.since(asked, &delivery.task) {
-            return released();
+        let beginning = node.start_gate.announce_start();
+        if node.start_gate.is_paused_since(asked, &delivery.task) {
+            return released_outcome();
         }
         let mut work = pin!(runner.run(delivery));
         // It has begun when it has been polled once.
@@ -134,7 +141,7 @@ fn begin(
 }
 
 /// Runs the handler for as long as it may run. `None`: the task is no longer this attempt's.
-async fn watch(
+async fn run_until_ended_or_stopped(
     work: impl Future<Output = AttemptOutcome> + Send + 'static,
     longest: Duration,
     control: &AttemptControl,
@@ -144,17 +151,17 @@ async fn watch(
     let ended = tokio::select! {
         biased;
         ended = &mut handle => Some(ended),
-        () = control.cancel().cancelled() => None,
+        () = control.cancel_token().cancelled() => None,
         () = tokio::time::sleep(longest) => {
-            control.stop(StopReason::TimedOut);
+            control.request_stop(StopReason::TimedOut);
             None
         }
     };
     let outcome = match ended {
-        Some(ended) => Some(outcome_of(ended)),
-        None => wind_down(&mut handle).await,
+        Some(ended) => Some(outcome_from_join(ended)),
+        None => await_cancelled_handler(&mut handle).await,
     };
-    match (control.stopped(), outcome) {
+    match (control.stop_reason(), outcome) {
         (None, Some(outcome)) => Some(outcome),
         (Some(StopReason::TaskLost), _) => None,
         // A failure may be no more than the answer to being told to stop.
@@ -162,12 +169,15 @@ async fn watch(
             let good = |outcome: &AttemptOutcome| {
                 matches!(outcome.ended, Ended::Succeeded { .. } | Ended::Snoozed { .. })
             };
-            Some(outcome.filter(good).unwrap_or_else(released))
+            Some(outcome.filter(good).unwrap_or_else(released_outcome))
         }
         // What a handler that was cut short says counts no more, but for how its target fares.
         (Some(StopReason::TimedOut), outcome) => {
-            let target = outcome.and_then(|outcome| outcome.target);
-            Some(AttemptOutcome { target, ..AttemptOutcome::failed(format!("timed out after {longest:?}")) })
+            let target = outcome.and_then(|outcome| outcome.target_health);
+            Some(AttemptOutcome {
+                target_health: target,
+                ..AttemptOutcome::failed(format!("timed out after {longest:?}"))
+            })
         }
         (None, None) => Some(AttemptOutcome::failed(format!("timed out after {longest:?}"))),
     }
@@ -175,9 +185,9 @@ async fn watch(
 
 /// Waits a moment for a cancelled handler, then drops it and waits a moment for what it cleans up. A handler
 /// that blocks its thread is left behind: its fence no longer opens anything.
-async fn wind_down(handle: &mut AbortOnDropHandle<AttemptOutcome>) -> Option<AttemptOutcome> {
+async fn await_cancelled_handler(handle: &mut AbortOnDropHandle<AttemptOutcome>) -> Option<AttemptOutcome> {
     if let Ok(ended) = timeout(CANCEL_GRACE, &mut *handle).await {
-        return Some(outcome_of(ended));
+        return Some(outcome_from_join(ended));
     }
     handle.abort();
     match timeout(CANCEL_GRACE, &mut *handle).await {
@@ -190,11 +200,11 @@ async fn wind_down(handle: &mut AbortOnDropHandle<AttemptOutcome>) -> Option<Att
     }
 }
 
-fn outcome_of(ended: Result<AttemptOutcome, JoinError>) -> AttemptOutcome {
+fn outcome_from_join(ended: Result<AttemptOutcome, JoinError>) -> AttemptOutcome {
     ended.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => AttemptOutcome::failed(format!("the handler panicked: {}", panic_message(&*panic))),
         // Only a runtime that is shutting down ends a handler from outside: nobody's fault.
-        Err(_) => released(),
+        Err(_) => released_outcome(),
     })
 }
 
@@ -204,7 +214,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// The record of an attempt, in the span that names its task.
-fn record(loaded: bool, ending: Option<&Ending>) {
+fn log_attempt_end(loaded: bool, ending: Option<&Ending>) {
     match ending.map(|ending| &ending.ended) {
         Some(Ended::Succeeded { .. }) => {
             tracing::debug!(event.load_success = loaded, event.execution_success = true, "attempt succeeded");

@@ -10,7 +10,7 @@ use pointsman_core::{Cause, NewEvent};
 
 use crate::AttemptOutcome;
 use crate::claim_summary::ClaimSummary;
-use crate::log_writer::{LogQuota, cut};
+use crate::log_writer::{LogQuota, truncate_line};
 
 /// The shortest that a worker, a command or a target puts a task off. It costs no retry, so that a shorter one would
 /// make a tight loop.
@@ -34,42 +34,44 @@ impl EndedAttempt {
 }
 
 /// The outcome of an attempt that is given back unfinished.
-pub(crate) fn released() -> AttemptOutcome {
+pub(crate) fn released_outcome() -> AttemptOutcome {
     AttemptOutcome { ended: Ended::Released, ..AttemptOutcome::done() }
 }
 
 /// What is written of an attempt: its emits with their cause, or none where it did not succeed; its logs as
 /// far as they are allowed.
-pub(crate) fn settle(task: &ClaimSummary, outcome: AttemptOutcome, mut allowance: LogQuota) -> Ending {
+pub(crate) fn build_ending(task: &ClaimSummary, outcome: AttemptOutcome, mut allowance: LogQuota) -> Ending {
     let (ended, emits) = match outcome.ended {
         Ended::Succeeded { .. } | Ended::Snoozed { .. } => {
-            let emits = bounded(task, &outcome.ended).and_then(|()| with_cause(task, outcome.emits));
+            let emits = check_result_size(task, &outcome.ended).and_then(|()| set_cause(task, outcome.emits));
             match emits {
                 Ok(emits) => (outcome.ended, emits),
                 Err(error) => (Ended::Failed { error, code: 1, after: None, last: true }, vec![]),
             }
         }
         Ended::Failed { error, code, after, last } => {
-            (Ended::Failed { error: cut(error), code, after, last }, vec![])
+            (Ended::Failed { error: truncate_line(error), code, after, last }, vec![])
         }
         Ended::Released => (Ended::Released, vec![]),
     };
-    let logs = outcome.logs.into_iter().filter_map(|line| allowance.admit(line)).collect();
-    Ending { task: task.seq, fence: task.fence, ended, target: outcome.target, emits, logs }
+    let logs = outcome.logs.into_iter().filter_map(|line| allowance.admit_line(line)).collect();
+    Ending { task: task.seq, fence: task.fence, ended, target: outcome.target_health, emits, logs }
 }
 
 /// A result that is too large fails the attempt for good, whoever returned it.
-fn bounded(task: &ClaimSummary, ended: &Ended) -> Result<(), String> {
+fn check_result_size(task: &ClaimSummary, ended: &Ended) -> Result<(), String> {
     match ended {
-        Ended::Succeeded { result: Some(result) } => check_result(result.as_str().len(), task.max_result),
+        Ended::Succeeded { result: Some(result) } => {
+            check_result(result.as_str().len(), task.max_result_bytes)
+        }
         _ => Ok(()),
     }
 }
 
 /// Tells each emit what caused it. What may not be emitted fails the attempt for good: it would be no other
 /// the next time.
-fn with_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
-    let depth = task.depth.saturating_add(1);
+fn set_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
+    let depth = task.cause_depth.saturating_add(1);
     if !emits.is_empty() && depth > MAX_DEPTH {
         return Err(format!(
             "event storm: {MAX_DEPTH} events have caused each other up to this one, and it may cause no more"
@@ -80,7 +82,7 @@ fn with_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEv
             .map_err(|reserved| format!("the handler's emit was refused: {reserved}"))?;
     }
     for emit in &mut emits {
-        emit.cause = Some(Cause { event: task.cause, task: task.seq, depth });
+        emit.cause = Some(Cause { event: task.cause_event_id, task: task.seq, depth });
     }
     Ok(emits)
 }

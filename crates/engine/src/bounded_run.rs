@@ -23,21 +23,21 @@ pub enum BoundedRunError {
 
 impl BoundedRun {
     /// Whether what is to be run is set up as the store has it.
-    pub async fn check(
+    pub async fn check_registered_handlers(
         &self,
         store: &(impl Registry + ?Sized),
         setup: &Setup,
     ) -> Result<Result<(), BoundedRunError>, StoreError> {
-        Ok(self.compare(&store.registration().await?, setup))
+        Ok(self.compare_handlers(&store.registration().await?, setup))
     }
 
-    fn compare(&self, registered: &Registration, setup: &Setup) -> Result<(), BoundedRunError> {
+    fn compare_handlers(&self, registered: &Registration, setup: &Setup) -> Result<(), BoundedRunError> {
         if registered.handlers.is_empty() {
             return Err(BoundedRunError::NoHandlersRegistered);
         }
         let known: BTreeMap<&HandlerName, &HandlerDef> =
             registered.handlers.iter().map(|def| (&def.name, def)).collect();
-        for HandlerSpec { def, .. } in setup.handlers.iter().filter(|spec| self.runs(spec)) {
+        for HandlerSpec { def, .. } in setup.handlers.iter().filter(|spec| self.runs_handler(spec)) {
             match known.get(&def.name) {
                 Some(known) if *known == def => {}
                 Some(_) => return Err(BoundedRunError::HandlerDiffers(def.name.clone())),
@@ -47,20 +47,28 @@ impl BoundedRun {
         Ok(())
     }
 
-    fn runs(&self, spec: &HandlerSpec) -> bool {
-        !spec.def.pull && self.names(&spec.def.name)
+    fn runs_handler(&self, spec: &HandlerSpec) -> bool {
+        !spec.def.pull && self.includes_handler(&spec.def.name)
     }
 
-    pub(crate) fn names(&self, handler: &HandlerName) -> bool {
+    pub(crate) fn includes_handler(&self, handler: &HandlerName) -> bool {
         self.handlers.is_empty() || self.handlers.contains(handler)
     }
 }
 
 /// What a bounded run works with: of its handlers those that the store has just so, and the routes and chains of the
 /// store.
-pub(crate) fn as_guest(setup: Setup, registered: Registration) -> Setup {
+pub(crate) fn restrict_to_registered(setup: Setup, registered: Registration) -> Setup {
     let Registration { by: _, handlers: known, routes, tenants, chains, chain_routes, files } = registered;
     let alike = |spec: &HandlerSpec| known.contains(&spec.def);
     let handlers = setup.handlers.into_iter().filter(alike).collect();
-    Setup { handlers, routes, tenants, chains, chain_routes, files, schedules: setup.schedules }
+    Setup {
+        handlers,
+        routes,
+        tenant_weights: tenants,
+        chains,
+        chain_routes,
+        file_digests: files,
+        schedules: setup.schedules,
+    }
 }

@@ -12,29 +12,29 @@ pub(crate) struct ClaimSummary {
     pub(crate) tenant: Tenant,
     pub(crate) key: Option<ObjectKey>,
     /// None for a source's task and for a step.
-    pub(crate) event: Option<EventId>,
+    pub(crate) event_id: Option<EventId>,
     /// The event that what it emits is caused by: its own, or that which made its order.
-    pub(crate) cause: Option<EventId>,
+    pub(crate) cause_event_id: Option<EventId>,
     /// How many emits lie between that and one that nothing caused.
-    pub(crate) depth: u16,
+    pub(crate) cause_depth: u16,
     /// The most bytes that its result has.
-    pub(crate) max_result: usize,
+    pub(crate) max_result_bytes: usize,
     pub(crate) attempt: u32,
     pub(crate) fence: i64,
 }
 
 impl ClaimSummary {
-    pub(crate) fn of(task: &Claimed) -> Self {
+    pub(crate) fn from_claimed(task: &Claimed) -> Self {
         Self {
             seq: task.seq,
             id: task.id.clone(),
             handler: task.handler.clone(),
             tenant: task.subject.tenant().clone(),
             key: task.subject.key().cloned(),
-            event: task.subject.event().map(|event| event.id),
-            cause: task.subject.cause(),
-            depth: task.subject.depth(),
-            max_result: task.subject.max_result(),
+            event_id: task.subject.event().map(|event| event.id),
+            cause_event_id: task.subject.cause(),
+            cause_depth: task.subject.depth(),
+            max_result_bytes: task.subject.max_result(),
             attempt: task.attempt,
             fence: task.fence,
         }
@@ -61,10 +61,10 @@ mod tests {
             handler: HandlerName::new("in_dex_a").unwrap(),
             tenant: Tenant::default(),
             key: None,
-            event: None,
-            cause: None,
-            depth: 0,
-            max_result: 0,
+            event_id: None,
+            cause_event_id: None,
+            cause_depth: 0,
+            max_result_bytes: 0,
             attempt: 1,
             fence: 1,
         };

@@ -14,11 +14,11 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::CANCEL_GRACE;
-use crate::bounded_run::as_guest;
+use crate::bounded_run::restrict_to_registered;
 use crate::clock::Clock;
 use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
-use crate::node::{Node, NodeParts, registration};
+use crate::node::{Node, NodeParts, build_registration};
 use crate::observer::Observer;
 use crate::pull::{LongPollBroker, LongPollService};
 use crate::sequencer::{EmissionSender, Sequencer};
@@ -56,24 +56,24 @@ pub struct Engine {
 
 struct EngineInner {
     node: Arc<Node>,
-    intake: EmissionSender,
-    rooms: Mutex<Option<ServiceSupervisor>>,
+    emission_sender: EmissionSender,
+    supervisor: Mutex<Option<ServiceSupervisor>>,
     /// Held while something else is set up, so that the store and the node agree on which came last.
-    reconfiguring: tokio::sync::Mutex<()>,
+    reconfigure_lock: tokio::sync::Mutex<()>,
     /// The journal tells that this node stops.
-    stopping: AtomicBool,
+    is_stop_published: AtomicBool,
 }
 
 /// The running rooms, by when they are to end.
 struct ServiceSupervisor {
     /// Those that begin something: clock, scheduler, desk, pruner.
-    early: ServiceGroup,
+    claiming: ServiceGroup,
     /// Those that running attempts need: worker, rescuer, logbook.
-    late: ServiceGroup,
+    executing: ServiceGroup,
     /// What serves producers: the sequencer.
     journaling: ServiceGroup,
     /// What serves observers to the last.
-    last: ServiceGroup,
+    observing: ServiceGroup,
 }
 
 impl std::fmt::Debug for Engine {
@@ -86,33 +86,40 @@ impl Engine {
     /// Joins the store as a node, registers the handlers and routes, and starts the rooms. A bounded run registers
     /// nothing: it runs those of its handlers that the store has just so.
     pub async fn start(store: Arc<dyn Store>, settings: Settings, setup: Setup) -> Result<Self, StoreError> {
-        settings.time.begin(&*store).await?;
-        let id = store.join(&settings.node_name, settings.time.now()).await?;
+        settings.time_source.align_with_store(&*store).await?;
+        let id = store.join(&settings.node_name, settings.time_source.now()).await?;
         let metrics = Arc::new(Metrics::default());
-        engine_events::stands(&*store, &settings, &metrics, SchedulerState::Starting).await;
-        let setup = agreed(&*store, &settings, setup).await?;
+        engine_events::publish_node_state(&*store, &settings, &metrics, SchedulerState::Starting).await;
+        let setup = reconcile_setup(&*store, &settings, setup).await?;
         let (logbook, writer) = LogWriterHandle::new(store.clone(), metrics.clone());
         let (ended, ends) = mpsc::unbounded_channel();
         let (desk, letters) = LongPollBroker::new();
-        let parts = NodeParts { store, settings, metrics, logbook, desk, ended };
+        let parts = NodeParts {
+            store,
+            settings,
+            metrics,
+            log_writer: logbook,
+            pull_broker: desk,
+            ended_attempts: ended,
+        };
         let node = Arc::new(Node::new(parts, id, setup));
         node.store.listen(node.signals.clone());
-        node.announce().await?;
-        if node.settings.rooms.rescuer {
-            rescuer::rescue(&node).await?;
+        node.announce_capabilities().await?;
+        if node.settings.services.rescuer {
+            rescuer::rescue_tasks(&node).await?;
         }
 
         let (intake, sequencer) = Sequencer::new(node.clone());
         let [mut early, mut late, mut journaling, mut last] =
             std::array::from_fn(|_| ServiceGroup::default());
-        let wanted = node.settings.rooms;
+        let wanted = node.settings.services;
         journaling.start(|stop| sequencer.run(stop));
-        last.start(|stop| fill(node.clone(), stop));
+        last.start(|stop| run_journal_filler(node.clone(), stop));
         late.start(|stop| writer.run(stop));
         late.start(|stop| monitor::run(node.clone(), stop));
         late.start(|stop| rescuer::run(node.clone(), stop));
         if wanted.worker {
-            late.start(|stop| rescuer::run_checks(node.clone(), stop));
+            late.start(|stop| rescuer::run_attempt_checks(node.clone(), stop));
             late.start(|stop| Worker::new(node.clone(), ends).run(stop));
         }
         early.start(|stop| LongPollService::new(node.clone(), letters).run(stop));
@@ -125,35 +132,54 @@ impl Engine {
         if wanted.pruner {
             early.start(|stop| pruner::run(node.clone(), stop));
         }
-        let rooms = Mutex::new(Some(ServiceSupervisor { early, late, journaling, last }));
-        engine_events::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Running).await;
+        let rooms = Mutex::new(Some(ServiceSupervisor {
+            claiming: early,
+            executing: late,
+            journaling,
+            observing: last,
+        }));
+        engine_events::publish_node_state(
+            &*node.store,
+            &node.settings,
+            &node.metrics,
+            SchedulerState::Running,
+        )
+        .await;
         let (reconfiguring, stopping) = Default::default();
-        Ok(Self { inner: Arc::new(EngineInner { node, intake, rooms, reconfiguring, stopping }) })
+        Ok(Self {
+            inner: Arc::new(EngineInner {
+                node,
+                emission_sender: intake,
+                supervisor: rooms,
+                reconfigure_lock: reconfiguring,
+                is_stop_published: stopping,
+            }),
+        })
     }
 
     /// Journals events; answers when they are durable.
     pub async fn emit(&self, emission: Emission) -> Result<Receipt, EmitError> {
-        if let Some(reason) = self.clock().out_of_service_reason() {
+        if let Some(reason) = self.time_source().out_of_service_reason() {
             return Err(EmitError::OutOfService(reason));
         }
         let began = Instant::now();
-        let receipt = self.inner.intake.emit(emission).await?;
-        self.inner.node.metrics.emit_took(began.elapsed());
+        let receipt = self.inner.emission_sender.emit(emission).await?;
+        self.inner.node.metrics.observe_emit(began.elapsed());
         Ok(receipt)
     }
 
     /// Replaces handlers, routes and schedules. Running attempts end as they began.
     pub async fn reconfigure(&self, setup: Setup) -> Result<(), StoreError> {
-        let _one_at_a_time = self.inner.reconfiguring.lock().await;
+        let _one_at_a_time = self.inner.reconfigure_lock.lock().await;
         let node = &self.inner.node;
-        node.configure(agreed(&*node.store, &node.settings, setup).await?);
-        node.announce_soon().await;
+        node.apply_setup(reconcile_setup(&*node.store, &node.settings, setup).await?);
+        node.announce_or_retry_later().await;
         Ok(())
     }
 
     /// What is set up now.
     pub fn setup(&self) -> Arc<Setup> {
-        self.inner.node.configured().setup.clone()
+        self.inner.node.active_setup().setup.clone()
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -161,13 +187,13 @@ impl Engine {
     }
 
     /// The time source of this node.
-    pub fn clock(&self) -> &TimeSource {
+    pub fn time_source(&self) -> &TimeSource {
         &self.inner.node.time
     }
 
     /// What time it is, by the store's clock.
     pub fn now(&self) -> Timestamp {
-        self.clock().now()
+        self.time_source().now()
     }
 
     /// Reads the journal and waits for its growth.
@@ -176,8 +202,8 @@ impl Engine {
     }
 
     /// Task changes of this node from now on. A slow receiver misses some.
-    pub fn changes(&self) -> broadcast::Receiver<TaskChange> {
-        self.inner.node.changes.subscribe()
+    pub fn subscribe_task_changes(&self) -> broadcast::Receiver<TaskChange> {
+        self.inner.node.task_changes.subscribe()
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -187,9 +213,9 @@ impl Engine {
     /// The metrics in the Prometheus text form, with the slots and the backlog as they stand now.
     pub async fn metrics_text(&self) -> String {
         let node = &self.inner.node;
-        node.metrics.set_slots(node.slots.all(), node.slots.busy());
+        node.metrics.set_slots(node.slots.total(), node.slots.busy_count());
         let queues = match timeout(METRICS_READ_TIMEOUT, node.store.queues(None)).await {
-            Ok(read) => read.inspect_err(|_| node.store_failed()).ok(),
+            Ok(read) => read.inspect_err(|_| node.count_store_error()).ok(),
             Err(_) => None,
         };
         node.metrics.set_backlog(queues.as_deref());
@@ -197,15 +223,15 @@ impl Engine {
     }
 
     /// Changes after this node has stored log lines, so that who follows a log need not look all the time.
-    pub fn logged(&self) -> watch::Receiver<u64> {
-        self.node().logbook.logged()
+    pub fn subscribe_log_writes(&self) -> watch::Receiver<u64> {
+        self.node().log_writer.subscribe_writes()
     }
 
     /// Returns when a bounded run has begun as many attempts as it may and none of them runs any more; never for
     /// a node without a bound.
-    pub async fn bound_reached(&self) {
-        self.node().slots.all_spent().await;
-        self.node().running.empty().await;
+    pub async fn wait_for_attempt_limit(&self) {
+        self.node().slots.wait_until_budget_spent().await;
+        self.node().running_attempts.wait_until_empty().await;
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {
@@ -214,36 +240,41 @@ impl Engine {
 
     /// Tells in the journal that this node is about to stop, for those who follow it and will not see the end. All else
     /// goes on until [`Engine::stop`], which tells it itself where nobody has.
-    pub async fn announce_stop(&self) {
-        if !self.inner.stopping.swap(true, Ordering::AcqRel) {
+    pub async fn publish_stopping(&self) {
+        if !self.inner.is_stop_published.swap(true, Ordering::AcqRel) {
             let node = &self.inner.node;
-            engine_events::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Stopping)
-                .await;
+            engine_events::publish_node_state(
+                &*node.store,
+                &node.settings,
+                &node.metrics,
+                SchedulerState::Stopping,
+            )
+            .await;
         }
     }
 
     /// Stops claiming, lets running attempts end for up to `drain`, gives the rest back without cost, leaves
     /// the store's list of nodes, and ends the rooms.
     pub async fn stop(&self, drain: Duration) {
-        let rooms = self.inner.rooms.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let rooms = self.inner.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(rooms) = rooms else { return };
         let node = &self.inner.node;
         node.slots.close();
-        self.announce_stop().await;
-        rooms.early.stop().await;
-        node.redrives.stop().await;
-        if timeout(drain, idle(node)).await.is_err() {
+        self.publish_stopping().await;
+        rooms.claiming.stop().await;
+        node.redrive_jobs.stop().await;
+        if timeout(drain, wait_until_idle(node)).await.is_err() {
             tracing::info!("running attempts are given back");
-            node.running.drain();
+            node.running_attempts.drain();
             // Cancelled attempts end within two graces; a little more for their log lines.
-            if timeout(CANCEL_GRACE * 4, idle(node)).await.is_err() {
+            if timeout(CANCEL_GRACE * 4, wait_until_idle(node)).await.is_err() {
                 tracing::warn!("some attempts do not end; others will take their tasks over");
             }
         }
-        rooms.late.stop().await;
+        rooms.executing.stop().await;
         rooms.journaling.stop().await;
-        engine_events::closed(&*node.store, &node.settings, &node.metrics).await;
-        rooms.last.stop().await;
+        engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
+        rooms.observing.stop().await;
         if let Err(error) = node.store.leave(node.id(), node.time.now()).await {
             tracing::warn!(%error, "the node could not sign off");
         }
@@ -251,19 +282,26 @@ impl Engine {
 }
 
 /// Has the store and this node agree on handlers and routes.
-async fn agreed(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
-    match settings.bound {
-        Some(_) => Ok(as_guest(setup, store.registration().await?)),
+async fn reconcile_setup(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
+    match settings.bounded_run {
+        Some(_) => Ok(restrict_to_registered(setup, store.registration().await?)),
         None => {
-            warn_of_namesakes(store, settings, &setup).await?;
-            store.register(registration(&setup, settings), settings.time.now()).await.map(|()| setup)
+            warn_of_lost_handlers(store, settings, &setup).await?;
+            store
+                .register(build_registration(&setup, settings), settings.time_source.now())
+                .await
+                .map(|()| setup)
         }
     }
 }
 
 /// What servers of one name have is what the last one of them registered: whoever takes something away from another that
 /// runs says so.
-async fn warn_of_namesakes(store: &dyn Store, settings: &Settings, setup: &Setup) -> Result<(), StoreError> {
+async fn warn_of_lost_handlers(
+    store: &dyn Store,
+    settings: &Settings,
+    setup: &Setup,
+) -> Result<(), StoreError> {
     let ours: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
     for other in store.nodes().await?.into_iter().filter(|node| !node.gone) {
         let name = other.abilities.registrant.as_deref().filter(|name| *name == settings.registrant);
@@ -284,8 +322,8 @@ async fn warn_of_namesakes(store: &dyn Store, settings: &Settings, setup: &Setup
 /// Tasks that are stopped together.
 #[derive(Default)]
 struct ServiceGroup {
-    stop: CancellationToken,
-    tasks: Vec<JoinHandle<()>>,
+    stop_token: CancellationToken,
+    services: Vec<JoinHandle<()>>,
 }
 
 impl ServiceGroup {
@@ -293,12 +331,12 @@ impl ServiceGroup {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.tasks.push(tokio::spawn(room(self.stop.clone())));
+        self.services.push(tokio::spawn(room(self.stop_token.clone())));
     }
 
     async fn stop(self) {
-        self.stop.cancel();
-        for mut task in self.tasks {
+        self.stop_token.cancel();
+        for mut task in self.services {
             match timeout(SERVICE_STOP_TIMEOUT, &mut task).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::error!(%error, "a room did not end well"),
@@ -312,11 +350,11 @@ impl ServiceGroup {
 }
 
 /// Waits until nothing runs and nothing can begin to.
-async fn idle(node: &Node) {
-    node.slots.drained().await;
-    node.running.empty().await;
+async fn wait_until_idle(node: &Node) {
+    node.slots.wait_until_all_free().await;
+    node.running_attempts.wait_until_empty().await;
 }
 
-async fn fill(node: Arc<Node>, stop: CancellationToken) {
-    node.observer.fill(stop).await;
+async fn run_journal_filler(node: Arc<Node>, stop: CancellationToken) {
+    node.observer.run_filler(stop).await;
 }

@@ -25,15 +25,15 @@ pub(crate) struct Followers(Mutex<FollowerRegistry>);
 struct FollowerRegistry {
     /// Those who follow one object.
     by_key: HashMap<ObjectKey, Vec<FollowerEntry>>,
-    others: Vec<FollowerEntry>,
+    without_key: Vec<FollowerEntry>,
     /// Up to here everything new has been shown to all who wait.
-    shown: EventId,
-    last: u64,
+    notified_until: EventId,
+    last_id: u64,
 }
 
 #[derive(Debug)]
 struct FollowerEntry {
-    number: u64,
+    id: u64,
     filter: Filter,
     /// What it waits for comes after this.
     after: EventId,
@@ -41,7 +41,7 @@ struct FollowerEntry {
 }
 
 impl FollowerEntry {
-    fn wants(&self, event: &Event) -> bool {
+    fn matches(&self, event: &Event) -> bool {
         event.id > self.after && self.filter.matches(event)
     }
 
@@ -55,72 +55,72 @@ impl FollowerEntry {
 impl Followers {
     /// Waits for something that matches after `after`. `look` finds out whether it is there already, or else up to
     /// where it is known not to be; what is shown from then on is not missed.
-    pub(crate) fn join(
+    pub(crate) fn add(
         self: &Arc<Self>,
         filter: &Filter,
         after: EventId,
         look: impl FnOnce() -> Option<EventId>,
     ) -> Follower {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock_registry();
         let (wake, woken) = oneshot::channel();
-        waiting.last += 1;
-        let number = waiting.last;
+        waiting.last_id += 1;
+        let number = waiting.last_id;
         match look() {
             None => drop(wake.send(after)),
             Some(passed) => {
                 let after = passed.max(after);
-                let entry = FollowerEntry { number, filter: filter.clone(), after, wake };
+                let entry = FollowerEntry { id: number, filter: filter.clone(), after, wake };
                 match &filter.key {
                     Some(key) => waiting.by_key.entry(key.clone()).or_default().push(entry),
-                    None => waiting.others.push(entry),
+                    None => waiting.without_key.push(entry),
                 }
             }
         }
-        Follower { all: self.clone(), key: filter.key.clone(), number, after, woken }
+        Follower { followers: self.clone(), key: filter.key.clone(), id: number, after, woken }
     }
 
     /// Wakes those who wait for one of these events, which are all there are after what was shown before, up to `until`.
-    pub(crate) fn show(&self, events: &[Arc<Event>], until: EventId) {
-        let mut waiting = self.waiting();
-        let seen = std::mem::replace(&mut waiting.shown, until);
+    pub(crate) fn notify_events(&self, events: &[Arc<Event>], until: EventId) {
+        let mut waiting = self.lock_registry();
+        let seen = std::mem::replace(&mut waiting.notified_until, until);
         for event in events {
             let Some(key) = &event.key else { continue };
             let Some(entries) = waiting.by_key.get_mut(key) else { continue };
-            entries.extract_if(.., |entry| entry.wants(event)).for_each(|entry| entry.wake(seen));
+            entries.extract_if(.., |entry| entry.matches(event)).for_each(|entry| entry.wake(seen));
             if entries.is_empty() {
                 waiting.by_key.remove(key);
             }
         }
-        let wanted = |entry: &mut FollowerEntry| events.iter().any(|event| entry.wants(event));
-        waiting.others.extract_if(.., wanted).for_each(|entry| entry.wake(seen));
+        let wanted = |entry: &mut FollowerEntry| events.iter().any(|event| entry.matches(event));
+        waiting.without_key.extract_if(.., wanted).for_each(|entry| entry.wake(seen));
     }
 
     /// What is shown from now on begins after `begin`. Who waits for something that may lie before that has to look for
     /// it elsewhere.
-    pub(crate) fn begin(&self, begin: EventId) {
-        let mut waiting = self.waiting();
-        waiting.shown = begin;
+    pub(crate) fn restart_after(&self, begin: EventId) {
+        let mut waiting = self.lock_registry();
+        waiting.notified_until = begin;
         let missed = |entry: &mut FollowerEntry| entry.after < begin;
-        waiting.others.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
+        waiting.without_key.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
         waiting.by_key.retain(|_, entries| {
             entries.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
             !entries.is_empty()
         });
     }
 
-    fn waiting(&self) -> MutexGuard<'_, FollowerRegistry> {
+    fn lock_registry(&self) -> MutexGuard<'_, FollowerRegistry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl FollowerRegistry {
     /// Takes one out again, unless it has been woken.
-    fn leave(&mut self, key: Option<&ObjectKey>, number: u64) -> Option<FollowerEntry> {
+    fn remove(&mut self, key: Option<&ObjectKey>, number: u64) -> Option<FollowerEntry> {
         let take = |entries: &mut Vec<FollowerEntry>| {
-            let place = entries.iter().position(|entry| entry.number == number)?;
+            let place = entries.iter().position(|entry| entry.id == number)?;
             Some(entries.swap_remove(place))
         };
-        let Some(key) = key else { return take(&mut self.others) };
+        let Some(key) = key else { return take(&mut self.without_key) };
         let entries = self.by_key.get_mut(key)?;
         let taken = take(entries);
         if entries.is_empty() {
@@ -133,16 +133,16 @@ impl FollowerRegistry {
 /// One that waits. Dropped, it waits no longer.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    all: Arc<Followers>,
+    followers: Arc<Followers>,
     key: Option<ObjectKey>,
-    number: u64,
+    id: u64,
     after: EventId,
     woken: oneshot::Receiver<EventId>,
 }
 
 impl Follower {
     /// Waits until something that it wants is there.
-    pub(crate) async fn woken(&mut self) {
+    pub(crate) async fn wait_until_woken(&mut self) {
         // The sender goes only when it has been used, or with this one.
         if let Ok(seen) = (&mut self.woken).await {
             self.after = seen;
@@ -150,10 +150,10 @@ impl Follower {
     }
 
     /// Up to where nothing that it wants has come; it waits no longer.
-    pub(crate) fn passed(&mut self) -> EventId {
-        let mut waiting = self.all.waiting();
-        match waiting.leave(self.key.as_ref(), self.number) {
-            Some(entry) => self.after = entry.after.max(waiting.shown),
+    pub(crate) fn stop_and_get_cursor(&mut self) -> EventId {
+        let mut waiting = self.followers.lock_registry();
+        match waiting.remove(self.key.as_ref(), self.id) {
+            Some(entry) => self.after = entry.after.max(waiting.notified_until),
             None => self.after = self.woken.try_recv().unwrap_or(self.after),
         }
         self.after
@@ -162,7 +162,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.passed();
+        self.stop_and_get_cursor();
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
         })
     }
 
-    fn of(key: &str) -> Filter {
+    fn key_filter(key: &str) -> Filter {
         Filter { key: Some(ObjectKey::new(key).unwrap()), ..Filter::default() }
     }
 
@@ -200,58 +200,63 @@ mod tests {
         })
     }
 
-    fn count(all: &Followers) -> usize {
-        let waiting = all.waiting();
-        waiting.others.len() + waiting.by_key.values().map(Vec::len).sum::<usize>()
+    fn count_waiting(all: &Followers) -> usize {
+        let waiting = all.lock_registry();
+        waiting.without_key.len() + waiting.by_key.values().map(Vec::len).sum::<usize>()
     }
 
     #[test]
     fn only_those_are_woken_who_want_what_came_and_all_cursors_move() {
         let all = Arc::new(Followers::default());
-        all.begin(id(10));
-        let join = |filter: &Filter| all.join(filter, id(10), || Some(id(10)));
-        let (mut x, mut y, mut every) = (join(&of("x")), join(&of("y")), join(&Filter::default()));
-        all.show(&[event(11, "z"), event(12, "x")], id(15));
+        all.restart_after(id(10));
+        let join = |filter: &Filter| all.add(filter, id(10), || Some(id(10)));
+        let (mut x, mut y, mut every) =
+            (join(&key_filter("x")), join(&key_filter("y")), join(&Filter::default()));
+        all.notify_events(&[event(11, "z"), event(12, "x")], id(15));
         assert!(is_woken(&mut x) && is_woken(&mut every) && !is_woken(&mut y));
-        assert_eq!((x.passed(), every.passed()), (id(10), id(10)), "what came is still to be read");
-        assert_eq!(count(&all), 1);
-        all.show(&[event(16, "x")], id(16));
-        assert_eq!(y.passed(), id(16), "nothing of its own lies before that");
-        assert_eq!(count(&all), 0);
-        assert_eq!(y.passed(), id(16));
+        assert_eq!(
+            (x.stop_and_get_cursor(), every.stop_and_get_cursor()),
+            (id(10), id(10)),
+            "what came is still to be read"
+        );
+        assert_eq!(count_waiting(&all), 1);
+        all.notify_events(&[event(16, "x")], id(16));
+        assert_eq!(y.stop_and_get_cursor(), id(16), "nothing of its own lies before that");
+        assert_eq!(count_waiting(&all), 0);
+        assert_eq!(y.stop_and_get_cursor(), id(16));
     }
 
     #[test]
     fn what_was_seen_before_wakes_nobody_and_what_is_there_already_does_at_once() {
         let all = Arc::new(Followers::default());
-        let mut ahead = all.join(&of("x"), id(20), || Some(id(15)));
-        all.show(&[event(18, "x")], id(18));
+        let mut ahead = all.add(&key_filter("x"), id(20), || Some(id(15)));
+        all.notify_events(&[event(18, "x")], id(18));
         assert!(!is_woken(&mut ahead));
-        all.show(&[event(21, "x")], id(21));
+        all.notify_events(&[event(21, "x")], id(21));
         assert!(is_woken(&mut ahead));
-        assert_eq!(ahead.passed(), id(20), "its own cursor lay further on than what was shown");
-        let mut there = all.join(&of("x"), id(20), || None);
+        assert_eq!(ahead.stop_and_get_cursor(), id(20), "its own cursor lay further on than what was shown");
+        let mut there = all.add(&key_filter("x"), id(20), || None);
         assert!(is_woken(&mut there));
-        assert_eq!(there.passed(), id(20));
+        assert_eq!(there.stop_and_get_cursor(), id(20));
     }
 
     #[test]
     fn a_gap_wakes_those_who_may_have_missed_something() {
         let all = Arc::new(Followers::default());
-        let mut behind = all.join(&of("x"), id(5), || Some(id(5)));
-        let mut also = all.join(&Filter::default(), id(5), || Some(id(5)));
-        let mut ahead = all.join(&of("x"), id(30), || Some(id(30)));
-        all.begin(id(30));
+        let mut behind = all.add(&key_filter("x"), id(5), || Some(id(5)));
+        let mut also = all.add(&Filter::default(), id(5), || Some(id(5)));
+        let mut ahead = all.add(&key_filter("x"), id(30), || Some(id(30)));
+        all.restart_after(id(30));
         assert!(is_woken(&mut behind) && is_woken(&mut also) && !is_woken(&mut ahead));
-        assert_eq!((behind.passed(), also.passed()), (id(5), id(5)));
+        assert_eq!((behind.stop_and_get_cursor(), also.stop_and_get_cursor()), (id(5), id(5)));
     }
 
     #[test]
     fn who_goes_leaves_nothing_behind() {
         let all = Arc::new(Followers::default());
-        drop(all.join(&of("x"), id(5), || Some(id(5))));
-        drop(all.join(&Filter::default(), id(5), || Some(id(5))));
-        assert_eq!(count(&all), 0);
-        assert!(all.waiting().by_key.is_empty());
+        drop(all.add(&key_filter("x"), id(5), || Some(id(5))));
+        drop(all.add(&Filter::default(), id(5), || Some(id(5))));
+        assert_eq!(count_waiting(&all), 0);
+        assert!(all.lock_registry().by_key.is_empty());
     }
 }

@@ -13,7 +13,7 @@ const MAX_CACHED_BYTES: usize = 32 << 20;
 /// All events after `begin` and up to `extent.head`, without a gap.
 #[derive(Debug)]
 pub(crate) struct JournalTail {
-    begin: EventId,
+    begins_after: EventId,
     extent: Extent,
     events: VecDeque<Arc<Event>>,
     bytes: usize,
@@ -21,8 +21,8 @@ pub(crate) struct JournalTail {
 
 impl JournalTail {
     /// Nothing yet, from the head on.
-    pub(crate) fn starting(extent: Extent) -> Self {
-        Self { begin: extent.head, extent, events: VecDeque::new(), bytes: 0 }
+    pub(crate) fn starting_at(extent: Extent) -> Self {
+        Self { begins_after: extent.head, extent, events: VecDeque::new(), bytes: 0 }
     }
 
     /// The newest id that it knows of.
@@ -31,44 +31,44 @@ impl JournalTail {
     }
 
     /// Adds a page that was read after its head, and lets go of what is too much or was forgotten.
-    pub(crate) fn extend(&mut self, page: Page) {
+    pub(crate) fn append_page(&mut self, page: Page) {
         self.extent.head = page.scanned.max(self.extent.head);
         for event in page.events {
-            self.bytes += size(&event);
+            self.bytes += event_size(&event);
             self.events.push_back(event);
         }
         while self.events.len() > MAX_CACHED_EVENTS || self.bytes > MAX_CACHED_BYTES {
-            self.drop_first();
+            self.drop_oldest();
         }
-        self.forget(page.extent.forgotten);
+        self.drop_expired(page.extent.forgotten);
     }
 
     /// Lets go of what the journal has forgotten. A page that was read before may come later; it forgets no less.
-    pub(crate) fn forget(&mut self, forgotten: EventId) {
+    pub(crate) fn drop_expired(&mut self, forgotten: EventId) {
         self.extent.forgotten = self.extent.forgotten.max(forgotten);
         while self.events.front().is_some_and(|event| event.id <= self.extent.forgotten) {
-            self.drop_first();
+            self.drop_oldest();
         }
-        self.begin = self.begin.max(self.extent.forgotten);
+        self.begins_after = self.begins_after.max(self.extent.forgotten);
     }
 
-    fn drop_first(&mut self) {
+    fn drop_oldest(&mut self) {
         if let Some(event) = self.events.pop_front() {
-            self.bytes = self.bytes.saturating_sub(size(&event));
-            self.begin = event.id;
+            self.bytes = self.bytes.saturating_sub(event_size(&event));
+            self.begins_after = event.id;
         }
     }
 
     /// What matches after `after` and up to `until`, if all of that lies in here. What lies beyond the end is
     /// for the store to tell.
-    pub(crate) fn page(
+    pub(crate) fn find_page(
         &self,
         filter: &Filter,
         after: EventId,
         until: Option<EventId>,
         limit: usize,
     ) -> Option<Page> {
-        if after < self.begin || after > self.extent.head {
+        if after < self.begins_after || after > self.extent.head {
             return None;
         }
         let last = until.map_or(self.extent.head, |until| until.min(self.extent.head));
@@ -93,7 +93,7 @@ impl JournalTail {
     }
 }
 
-fn size(event: &Event) -> usize {
+fn event_size(event: &Event) -> usize {
     let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     size_of::<Event>() + event.value.as_str().len() + context
 }
@@ -131,8 +131,8 @@ mod tests {
     }
 
     fn tail() -> JournalTail {
-        let mut tail = JournalTail::starting(Extent { forgotten: EventId::ZERO, head: id(10) });
-        tail.extend(page(vec![event(11, "a"), event(13, "b"), event(15, "a")], 0));
+        let mut tail = JournalTail::starting_at(Extent { forgotten: EventId::ZERO, head: id(10) });
+        tail.append_page(page(vec![event(11, "a"), event(13, "b"), event(15, "a")], 0));
         tail
     }
 
@@ -140,11 +140,11 @@ mod tests {
     fn it_answers_for_what_it_has_and_for_nothing_else() {
         let tail = tail();
         let all = Filter::default();
-        assert!(tail.page(&all, id(9), None, 10).is_none());
-        assert!(tail.page(&all, id(16), None, 10).is_none());
-        assert_eq!(ids(&tail.page(&all, id(10), None, 10).unwrap()), [11, 13, 15]);
-        assert_eq!(ids(&tail.page(&all, id(13), None, 10).unwrap()), [15]);
-        let empty = tail.page(&all, id(15), None, 10).unwrap();
+        assert!(tail.find_page(&all, id(9), None, 10).is_none());
+        assert!(tail.find_page(&all, id(16), None, 10).is_none());
+        assert_eq!(ids(&tail.find_page(&all, id(10), None, 10).unwrap()), [11, 13, 15]);
+        assert_eq!(ids(&tail.find_page(&all, id(13), None, 10).unwrap()), [15]);
+        let empty = tail.find_page(&all, id(15), None, 10).unwrap();
         assert!(empty.events.is_empty() && empty.scanned == id(15));
     }
 
@@ -152,34 +152,34 @@ mod tests {
     fn scanned_is_the_last_one_looked_at() {
         let tail = tail();
         let only = Filter { kinds: vec![HandlingKey::new("b").unwrap()], ..Filter::default() };
-        let found = tail.page(&only, id(10), None, 10).unwrap();
+        let found = tail.find_page(&only, id(10), None, 10).unwrap();
         assert_eq!((ids(&found), found.scanned), (vec![13], id(15)));
-        let limited = tail.page(&Filter::default(), id(10), None, 1).unwrap();
+        let limited = tail.find_page(&Filter::default(), id(10), None, 1).unwrap();
         assert_eq!((ids(&limited), limited.scanned), (vec![11], id(11)));
-        let bounded = tail.page(&Filter::default(), id(10), Some(id(14)), 10).unwrap();
+        let bounded = tail.find_page(&Filter::default(), id(10), Some(id(14)), 10).unwrap();
         assert_eq!((ids(&bounded), bounded.scanned), (vec![11, 13], id(14)));
-        let nothing = tail.page(&Filter::default(), id(10), None, 0).unwrap();
+        let nothing = tail.find_page(&Filter::default(), id(10), None, 0).unwrap();
         assert_eq!(nothing.scanned, id(10));
     }
 
     #[test]
     fn what_was_forgotten_is_let_go_of() {
         let mut tail = tail();
-        tail.extend(page(vec![event(17, "a")], 13));
-        assert!(tail.page(&Filter::default(), id(12), None, 10).is_none());
-        let left = tail.page(&Filter::default(), id(13), None, 10).unwrap();
+        tail.append_page(page(vec![event(17, "a")], 13));
+        assert!(tail.find_page(&Filter::default(), id(12), None, 10).is_none());
+        let left = tail.find_page(&Filter::default(), id(13), None, 10).unwrap();
         assert_eq!(ids(&left), [15, 17]);
         assert_eq!(left.extent.forgotten, id(13));
     }
 
     #[test]
     fn it_does_not_grow_without_bound() {
-        let mut tail = JournalTail::starting(Extent::default());
+        let mut tail = JournalTail::starting_at(Extent::default());
         for start in (0..MAX_CACHED_EVENTS as u64 * 2).step_by(1000) {
-            tail.extend(page((start + 1..=start + 1000).map(|n| event(n, "a")).collect(), 0));
+            tail.append_page(page((start + 1..=start + 1000).map(|n| event(n, "a")).collect(), 0));
         }
         assert_eq!(tail.events.len(), MAX_CACHED_EVENTS);
-        assert_eq!(tail.begin.get(), MAX_CACHED_EVENTS as u64);
-        assert!(tail.page(&Filter::default(), tail.begin, None, 1).is_some());
+        assert_eq!(tail.begins_after.get(), MAX_CACHED_EVENTS as u64);
+        assert!(tail.find_page(&Filter::default(), tail.begins_after, None, 1).is_some());
     }
 }

@@ -39,9 +39,9 @@ enum LogWriteRequest {
 /// Where attempts leave their lines.
 #[derive(Clone)]
 pub(crate) struct LogWriterHandle {
-    entries: mpsc::Sender<LogWriteRequest>,
+    requests: mpsc::Sender<LogWriteRequest>,
     /// Changes whenever lines have been stored, for those who follow a log.
-    stored: watch::Sender<u64>,
+    write_count: watch::Sender<u64>,
 }
 
 impl LogWriterHandle {
@@ -49,22 +49,25 @@ impl LogWriterHandle {
     pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, LogWriter) {
         let (entries, waiting) = mpsc::channel(NODE_BUFFER_LINES);
         let stored = watch::Sender::new(0);
-        (Self { entries, stored: stored.clone() }, LogWriter { store, metrics, waiting, stored })
+        (
+            Self { requests: entries, write_count: stored.clone() },
+            LogWriter { store, metrics, requests: waiting, write_count: stored },
+        )
     }
 
     /// Changes after lines were stored by this node.
-    pub(crate) fn logged(&self) -> watch::Receiver<u64> {
-        self.stored.subscribe()
+    pub(crate) fn subscribe_writes(&self) -> watch::Receiver<u64> {
+        self.write_count.subscribe()
     }
 
     /// Lines were stored past the writer: with an attempt's end, or for a worker elsewhere.
-    pub(crate) fn stored(&self) {
-        tell(&self.stored);
+    pub(crate) fn notify_stored(&self) {
+        increment_write_count(&self.write_count);
     }
 
     /// Forwards one attempt's lines until `over`, and then those that still wait. Answers what is left of the
     /// attempt's allowance once all of them are in the store.
-    pub(crate) async fn forward(
+    pub(crate) async fn forward_lines(
         &self,
         task: TaskSeq,
         fence: i64,
@@ -83,15 +86,15 @@ impl LogWriterHandle {
                 }
             };
             let Some(line) = line else { break };
-            if let Some(line) = allowance.admit(line) {
+            if let Some(line) = allowance.admit_line(line) {
                 any = true;
                 // The writer is gone only when the node has stopped.
-                let _ = self.entries.send(LogWriteRequest::Line(NewLogLine { task, fence, line })).await;
+                let _ = self.requests.send(LogWriteRequest::Line(NewLogLine { task, fence, line })).await;
             }
         }
         if any {
             let (flushed, done) = oneshot::channel();
-            let _ = self.entries.send(LogWriteRequest::Flush(flushed)).await;
+            let _ = self.requests.send(LogWriteRequest::Flush(flushed)).await;
             let _ = done.await;
         }
         allowance
@@ -102,11 +105,11 @@ impl LogWriterHandle {
 pub(crate) struct LogWriter {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
-    waiting: mpsc::Receiver<LogWriteRequest>,
-    stored: watch::Sender<u64>,
+    requests: mpsc::Receiver<LogWriteRequest>,
+    write_count: watch::Sender<u64>,
 }
 
-fn tell(stored: &watch::Sender<u64>) {
+fn increment_write_count(stored: &watch::Sender<u64>) {
     stored.send_modify(|times| *times = times.wrapping_add(1));
 }
 
@@ -115,7 +118,7 @@ impl LogWriter {
         let mut batch = Vec::new();
         loop {
             tokio::select! {
-                taken = self.waiting.recv_many(&mut batch, NODE_BUFFER_LINES) => if taken == 0 { return },
+                taken = self.requests.recv_many(&mut batch, NODE_BUFFER_LINES) => if taken == 0 { return },
                 () = stop.cancelled() => return,
             }
             let mut lines = Vec::new();
@@ -127,7 +130,7 @@ impl LogWriter {
                 }
             }
             tokio::select! {
-                () = self.write(lines) => {}
+                () = self.write_until_stored(lines) => {}
                 () = stop.cancelled() => return,
             }
             for done in flushed {
@@ -137,16 +140,16 @@ impl LogWriter {
     }
 
     /// Writes until the store has taken it.
-    async fn write(&self, lines: Vec<NewLogLine>) {
+    async fn write_until_stored(&self, lines: Vec<NewLogLine>) {
         let mut patience = StoreBackoff::new();
         while !lines.is_empty() {
             match self.store.log(lines.clone()).await {
-                Ok(_) => return tell(&self.stored),
+                Ok(_) => return increment_write_count(&self.write_count),
                 Err(StoreError::Closed) => return,
                 Err(error) => {
                     self.metrics.store_errors.inc();
                     tracing::debug!(%error, lines = lines.len(), "log lines wait for the store");
-                    tokio::time::sleep(patience.wait()).await;
+                    tokio::time::sleep(patience.next_delay()).await;
                 }
             }
         }
@@ -159,16 +162,16 @@ pub(crate) struct LogQuota {
     lines: usize,
     bytes: usize,
     /// The mark has been set, and nothing comes after it.
-    cut: bool,
+    is_cut: bool,
 }
 
 impl LogQuota {
     /// The line as it is kept; the mark in place of the first one too many; nothing after that.
-    pub(crate) fn admit(&mut self, line: LogLine) -> Option<LogLine> {
-        if self.cut {
+    pub(crate) fn admit_line(&mut self, line: LogLine) -> Option<LogLine> {
+        if self.is_cut {
             return None;
         }
-        let line = LogLine { message: cut(line.message), ..line };
+        let line = LogLine { message: truncate_line(line.message), ..line };
         let limit = if self.lines >= MAX_ATTEMPT_LINES {
             Some(format!("{MAX_ATTEMPT_LINES} lines"))
         } else if self.bytes + line.message.len() > MAX_ATTEMPT_BYTES {
@@ -176,44 +179,44 @@ impl LogQuota {
         } else {
             None
         };
-        self.cut = limit.is_some();
-        let line = limit.map(|limit| mark(line.time, &limit)).unwrap_or(line);
-        self.count(&line);
+        self.is_cut = limit.is_some();
+        let line = limit.map(|limit| truncation_mark(line.time, &limit)).unwrap_or(line);
+        self.count_line(&line);
         Some(line)
     }
 
     /// A line that the store has, of one who kept to the same limits.
-    pub(crate) fn used(&mut self, line: &LogLine) {
-        self.count(line);
-        self.cut |= self.lines > MAX_ATTEMPT_LINES || line.message.starts_with(TRUNCATION_MARK_PREFIX);
+    pub(crate) fn count_stored_line(&mut self, line: &LogLine) {
+        self.count_line(line);
+        self.is_cut |= self.lines > MAX_ATTEMPT_LINES || line.message.starts_with(TRUNCATION_MARK_PREFIX);
     }
 
-    fn count(&mut self, line: &LogLine) {
+    fn count_line(&mut self, line: &LogLine) {
         self.lines = self.lines.saturating_add(1);
         self.bytes = self.bytes.saturating_add(line.message.len());
     }
 
     pub(crate) fn is_used_up(&self) -> bool {
-        self.cut
+        self.is_cut
     }
 
     /// So many lines of so many bytes were admitted, and never reached the store.
-    pub(crate) fn take_back(&mut self, lines: usize, bytes: usize) {
+    pub(crate) fn refund(&mut self, lines: usize, bytes: usize) {
         self.lines = self.lines.saturating_sub(lines);
         self.bytes = self.bytes.saturating_sub(bytes);
-        self.cut &= lines == 0;
+        self.is_cut &= lines == 0;
     }
 }
 
 /// What the mark begins with.
 const TRUNCATION_MARK_PREFIX: &str = "… output is cut here: the limit of ";
 
-fn mark(time: Timestamp, limit: &str) -> LogLine {
+fn truncation_mark(time: Timestamp, limit: &str) -> LogLine {
     LogLine { time, level: Level::Error, message: format!("{TRUNCATION_MARK_PREFIX}{limit} is reached") }
 }
 
 /// A text of at most [`MAX_LINE_BYTES`], with a visible mark where it was cut.
-pub(crate) fn cut(mut text: String) -> String {
+pub(crate) fn truncate_line(mut text: String) -> String {
     const ELLIPSIS: char = '…';
     if text.len() > MAX_LINE_BYTES {
         let most = MAX_LINE_BYTES - ELLIPSIS.len_utf8();
@@ -237,7 +240,7 @@ mod tests {
     fn ten_thousand_lines_and_one_mark() {
         let mut allowance = LogQuota::default();
         let kept: Vec<_> =
-            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| allowance.admit(line("same"))).collect();
+            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| allowance.admit_line(line("same"))).collect();
         assert_eq!(kept.len(), MAX_ATTEMPT_LINES + 1);
         assert!(kept[..MAX_ATTEMPT_LINES].iter().all(|l| l.message == "same"));
         assert!(kept[MAX_ATTEMPT_LINES].message.contains("limit of 10000 lines"));
@@ -247,20 +250,20 @@ mod tests {
     fn lines_of_sixteen_mebibytes_and_one_mark() {
         let mut allowance = LogQuota::default();
         let long = "x".repeat(MAX_LINE_BYTES);
-        let kept: Vec<_> = (0..1000).filter_map(|_| allowance.admit(line(&long))).collect();
+        let kept: Vec<_> = (0..1000).filter_map(|_| allowance.admit_line(line(&long))).collect();
         assert_eq!(kept.len(), MAX_ATTEMPT_BYTES / MAX_LINE_BYTES + 1);
         assert!(kept.last().unwrap().message.contains("limit of 16 MiB"));
-        assert!(allowance.admit(line("a short one")).is_none(), "nothing comes after the mark");
+        assert!(allowance.admit_line(line("a short one")).is_none(), "nothing comes after the mark");
     }
 
     #[test]
     fn what_did_not_reach_the_store_is_not_counted() {
         let mut allowance = LogQuota::default();
-        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(allowance.admit(line("same"))));
-        let lost: Vec<_> = (0..3).filter_map(|_| allowance.admit(line("lost"))).collect();
+        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(allowance.admit_line(line("same"))));
+        let lost: Vec<_> = (0..3).filter_map(|_| allowance.admit_line(line("lost"))).collect();
         assert_eq!(lost.len(), 2);
-        allowance.take_back(lost.len(), lost.iter().map(|line| line.message.len()).sum());
-        let kept: Vec<_> = (0..3).filter_map(|_| allowance.admit(line("kept"))).collect();
+        allowance.refund(lost.len(), lost.iter().map(|line| line.message.len()).sum());
+        let kept: Vec<_> = (0..3).filter_map(|_| allowance.admit_line(line("kept"))).collect();
         assert_eq!((kept.len(), kept[0].message.as_str()), (2, "kept"));
         assert!(kept[1].message.starts_with(TRUNCATION_MARK_PREFIX));
     }
@@ -268,10 +271,10 @@ mod tests {
     #[test]
     fn long_lines_are_cut_between_characters() {
         for long in ["x".repeat(MAX_LINE_BYTES + 1), "é".repeat(MAX_LINE_BYTES)] {
-            let kept = cut(long);
+            let kept = truncate_line(long);
             assert!(kept.len() <= MAX_LINE_BYTES && kept.len() > MAX_LINE_BYTES - 8);
             assert!(kept.ends_with('…'));
         }
-        assert_eq!(cut("short".into()), "short");
+        assert_eq!(truncate_line("short".into()), "short");
     }
 }

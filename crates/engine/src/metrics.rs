@@ -28,7 +28,7 @@ pub struct Metrics {
     task_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
     tasks_ended: Family<TaskEndLabels, Counter>,
     attempts: Family<AttemptLabels, Counter>,
-    ends: AttemptCounters,
+    attempt_counters: AttemptCounters,
     slots: Gauge,
     slots_busy: Gauge,
     backlog: Family<BacklogLabels, Gauge>,
@@ -89,7 +89,7 @@ struct BacklogLabels {
 }
 
 /// From a tenth of a millisecond to nearly a minute.
-fn seconds() -> Histogram {
+fn seconds_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 2.0, 20))
 }
 
@@ -101,12 +101,12 @@ impl Default for Metrics {
             store_errors: Counter::default(),
             journal_reads: Counter::default(),
             objects_pruned: Counter::default(),
-            emit_seconds: seconds(),
-            start_latency: seconds(),
-            task_seconds: Family::new_with_constructor(seconds),
+            emit_seconds: seconds_histogram(),
+            start_latency: seconds_histogram(),
+            task_seconds: Family::new_with_constructor(seconds_histogram),
             tasks_ended: Family::default(),
             attempts: Family::default(),
-            ends: AttemptCounters::default(),
+            attempt_counters: AttemptCounters::default(),
             slots: Gauge::default(),
             slots_busy: Gauge::default(),
             backlog: Family::default(),
@@ -148,32 +148,32 @@ impl Metrics {
     }
 
     /// The attempts that have ended on this node, or by workers who came to it.
-    pub fn attempts(&self) -> AttemptCounts {
+    pub fn attempt_counts(&self) -> AttemptCounts {
         AttemptCounts {
-            succeeded: self.ends.succeeded.get(),
-            failed: self.ends.failed.get(),
-            snoozed: self.ends.snoozed.get(),
-            released: self.ends.released.get(),
+            succeeded: self.attempt_counters.succeeded.get(),
+            failed: self.attempt_counters.failed.get(),
+            snoozed: self.attempt_counters.snoozed.get(),
+            released: self.attempt_counters.released.get(),
         }
     }
 
-    pub(crate) fn emit_took(&self, time: Duration) {
+    pub(crate) fn observe_emit(&self, time: Duration) {
         self.emit_seconds.observe(time.as_secs_f64());
     }
 
     /// An attempt begins. Only the first one of an event's task tells how long it took to get to it.
-    pub(crate) fn started(&self, task: &Claimed, at: Timestamp) {
+    pub(crate) fn observe_start_latency(&self, task: &Claimed, at: Timestamp) {
         if let Some(event) = task.subject.event().filter(|_| task.attempt == 1) {
             self.start_latency.observe(at.since(event.id.timestamp()).as_secs_f64());
         }
     }
 
-    pub(crate) fn attempt_ended(&self, handler: &HandlerName, ended: &Ended, time: Duration) {
+    pub(crate) fn count_ended_attempt(&self, handler: &HandlerName, ended: &Ended, time: Duration) {
         let (end, all) = match ended {
-            Ended::Succeeded { .. } => ("succeeded", &self.ends.succeeded),
-            Ended::Failed { .. } => ("failed", &self.ends.failed),
-            Ended::Snoozed { .. } => ("snoozed", &self.ends.snoozed),
-            Ended::Released => ("released", &self.ends.released),
+            Ended::Succeeded { .. } => ("succeeded", &self.attempt_counters.succeeded),
+            Ended::Failed { .. } => ("failed", &self.attempt_counters.failed),
+            Ended::Snoozed { .. } => ("snoozed", &self.attempt_counters.snoozed),
+            Ended::Released => ("released", &self.attempt_counters.released),
         };
         all.inc();
         let handler = HandlerNameLabel(handler.clone());
@@ -184,7 +184,7 @@ impl Metrics {
     }
 
     /// Counts a task if it has come to its end.
-    pub(crate) fn task_stands(&self, handler: &HandlerName, status: Status) {
+    pub(crate) fn count_ended_task(&self, handler: &HandlerName, status: Status) {
         match status {
             Status::Done | Status::Error | Status::Missing => {
                 let labels =
@@ -233,18 +233,21 @@ mod tests {
         let metrics = Metrics::default();
         let failed = Ended::Failed { error: String::new(), code: 1, after: None, last: false };
         for (handler, ended) in [("a", &failed), ("b", &failed), ("a", &Ended::Released)] {
-            metrics.attempt_ended(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
+            metrics.count_ended_attempt(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
         }
-        assert_eq!(metrics.attempts(), AttemptCounts { failed: 2, released: 1, ..AttemptCounts::default() });
+        assert_eq!(
+            metrics.attempt_counts(),
+            AttemptCounts { failed: 2, released: 1, ..AttemptCounts::default() }
+        );
     }
 
     #[test]
     fn names_are_as_documented() {
         let metrics = Metrics::default();
         let handler = HandlerName::new("index").unwrap();
-        metrics.task_stands(&handler, Status::Done);
-        metrics.task_stands(&handler, Status::New);
-        metrics.attempt_ended(&handler, &Ended::Released, Duration::from_millis(1));
+        metrics.count_ended_task(&handler, Status::Done);
+        metrics.count_ended_task(&handler, Status::New);
+        metrics.count_ended_attempt(&handler, &Ended::Released, Duration::from_millis(1));
         metrics.set_slots(16, 3);
         let text = metrics.encode();
         for line in [

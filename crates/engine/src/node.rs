@@ -31,35 +31,35 @@ use crate::{Runner, Settings, Setup};
 
 pub(crate) struct Node {
     /// When this node began.
-    pub(crate) started: Timestamp,
+    pub(crate) started_at: Timestamp,
     pub(crate) time: Arc<TimeSource>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) observer: Observer,
-    pub(crate) changes: TaskChangeNotifier,
+    pub(crate) task_changes: TaskChangeNotifier,
     pub(crate) slots: Slots,
-    pub(crate) running: RunningAttempts,
-    pub(crate) held: StartGate,
-    pub(crate) logbook: LogWriterHandle,
+    pub(crate) running_attempts: RunningAttempts,
+    pub(crate) start_gate: StartGate,
+    pub(crate) log_writer: LogWriterHandle,
     /// Where workers elsewhere wait, and what they hold.
-    pub(crate) desk: LongPollBroker,
-    pub(crate) leases: LeaseCache,
-    pub(crate) redrives: RedriveJobs,
+    pub(crate) pull_broker: LongPollBroker,
+    pub(crate) lease_cache: LeaseCache,
+    pub(crate) redrive_jobs: RedriveJobs,
     /// Ends on their way to the worker.
-    pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
+    pub(crate) ended_attempts: mpsc::UnboundedSender<EndedAttempt>,
     pub(crate) signals: Arc<WakeSignals>,
     /// Wakes whoever checks that running attempts still hold their tasks.
-    pub(crate) nudged: Notify,
+    pub(crate) attempt_check_requested: Notify,
     /// Wakes the clock: a rule was lifted.
-    pub(crate) released: Notify,
+    pub(crate) rule_lifted: Notify,
     /// Whether there is work that waits for a slot.
-    pub(crate) saturated: watch::Sender<bool>,
-    configured: ArcSwap<ActiveSetup>,
-    reconfigured: watch::Sender<()>,
+    pub(crate) is_saturated: watch::Sender<bool>,
+    active_setup: ArcSwap<ActiveSetup>,
+    setup_changed: watch::Sender<()>,
     id: AtomicI64,
     /// The store has not been told what this node can run.
-    unannounced: AtomicBool,
+    needs_announcement: AtomicBool,
 }
 
 /// What a node is made of before it has joined.
@@ -67,42 +67,42 @@ pub(crate) struct NodeParts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) logbook: LogWriterHandle,
-    pub(crate) desk: LongPollBroker,
-    pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
+    pub(crate) log_writer: LogWriterHandle,
+    pub(crate) pull_broker: LongPollBroker,
+    pub(crate) ended_attempts: mpsc::UnboundedSender<EndedAttempt>,
 }
 
 impl Node {
     pub(crate) fn new(parts: NodeParts, id: NodeId, setup: Setup) -> Self {
         let signals = Arc::new(WakeSignals::new());
-        let bound = parts.settings.bound.as_ref();
-        let slots = if parts.settings.rooms.worker { parts.settings.slots } else { 0 };
+        let bound = parts.settings.bounded_run.as_ref();
+        let slots = if parts.settings.services.worker { parts.settings.slots } else { 0 };
         let slots = Slots::new(slots, bound.map(|bound| bound.max_events));
         let configured = ArcSwap::from_pointee(ActiveSetup::new(setup, bound));
         Self {
-            started: parts.settings.time.now(),
-            time: parts.settings.time.clone(),
+            started_at: parts.settings.time_source.now(),
+            time: parts.settings.time_source.clone(),
             observer: Observer::new(parts.store.clone(), parts.metrics.clone(), signals.clone()),
             store: parts.store,
             settings: parts.settings,
             metrics: parts.metrics,
-            changes: TaskChangeNotifier::new(),
+            task_changes: TaskChangeNotifier::new(),
             slots,
-            running: RunningAttempts::default(),
-            held: StartGate::default(),
-            logbook: parts.logbook,
-            desk: parts.desk,
-            leases: LeaseCache::default(),
-            redrives: RedriveJobs::default(),
-            ended: parts.ended,
+            running_attempts: RunningAttempts::default(),
+            start_gate: StartGate::default(),
+            log_writer: parts.log_writer,
+            pull_broker: parts.pull_broker,
+            lease_cache: LeaseCache::default(),
+            redrive_jobs: RedriveJobs::default(),
+            ended_attempts: parts.ended_attempts,
             signals,
-            nudged: Notify::new(),
-            released: Notify::new(),
-            saturated: watch::Sender::new(false),
-            configured,
-            reconfigured: watch::Sender::new(()),
+            attempt_check_requested: Notify::new(),
+            rule_lifted: Notify::new(),
+            is_saturated: watch::Sender::new(false),
+            active_setup: configured,
+            setup_changed: watch::Sender::new(()),
             id: AtomicI64::new(id),
-            unannounced: AtomicBool::new(false),
+            needs_announcement: AtomicBool::new(false),
         }
     }
 
@@ -115,25 +115,25 @@ impl Node {
         self.id.store(id, Ordering::Release);
     }
 
-    pub(crate) fn configured(&self) -> Arc<ActiveSetup> {
-        self.configured.load_full()
+    pub(crate) fn active_setup(&self) -> Arc<ActiveSetup> {
+        self.active_setup.load_full()
     }
 
-    pub(crate) fn configure(&self, setup: Setup) {
-        self.configured.store(Arc::new(ActiveSetup::new(setup, self.settings.bound.as_ref())));
-        self.reconfigured.send_replace(());
-        self.signals.work();
+    pub(crate) fn apply_setup(&self, setup: Setup) {
+        self.active_setup.store(Arc::new(ActiveSetup::new(setup, self.settings.bounded_run.as_ref())));
+        self.setup_changed.send_replace(());
+        self.signals.notify_work();
     }
 
     /// Changes whenever something else is set up.
-    pub(crate) fn reconfigured(&self) -> watch::Receiver<()> {
-        self.reconfigured.subscribe()
+    pub(crate) fn subscribe_setup_changes(&self) -> watch::Receiver<()> {
+        self.setup_changed.subscribe()
     }
 
     /// A claim that fills these slots; none if there is nothing to fill or nothing to run, or while the node is out of
     /// service.
-    pub(crate) fn claim(&self, reserved: &ReservedSlots) -> Option<Claim> {
-        let handlers = self.configured.load().names.clone();
+    pub(crate) fn build_claim(&self, reserved: &ReservedSlots) -> Option<Claim> {
+        let handlers = self.active_setup.load().runnable_handlers.clone();
         let max = reserved.count();
         (max > 0 && !handlers.is_empty() && self.time.is_in_service()).then(|| Claim {
             by: Claimant::Node(self.id()),
@@ -143,38 +143,42 @@ impl Node {
     }
 
     /// Starts what a claim brought, each in one of the slots that were reserved for it.
-    pub(crate) fn start(
+    pub(crate) fn start_claimed_tasks(
         self: &Arc<Self>,
         claims: &mut Claims,
         reserved: &mut ReservedSlots,
         asked: PauseVersion,
     ) {
         for task in claims.tasks.drain(..) {
-            attempt::start(self, task, reserved.take(), asked);
-            self.slots.begun();
+            attempt::start_attempt(self, task, reserved.take_slot(), asked);
+            self.slots.record_started();
         }
     }
 
     /// Tells all who care that an attempt's end is in the store.
-    pub(crate) fn finished(&self, ended: &EndedAttempt, finished: &Finished, at: Timestamp) {
+    pub(crate) fn report_finished_attempt(&self, ended: &EndedAttempt, finished: &Finished, at: Timestamp) {
         let EndedAttempt { task, ending } = ended;
-        self.metrics.task_stands(&task.handler, finished.status);
+        self.metrics.count_ended_task(&task.handler, finished.status);
         self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
         // The journal first: whoever hears of a change finds there what belongs to it.
         if let Some(last) = finished.emitted.last() {
-            self.signals.grown(last.id);
+            self.signals.advance_journal_head(last.id);
         }
-        self.changes.finished(task, finished, ended.error(), at);
-        self.changes.created(&ending.emits, &finished.emitted, at);
+        self.task_changes.notify_attempt_finished(task, finished, ended.error(), at);
+        self.task_changes.notify_created(&ending.emits, &finished.emitted, at);
         if !ending.logs.is_empty() {
-            self.logbook.stored();
+            self.log_writer.notify_stored();
         }
     }
 
     /// Tells those who watch of the step that an order stands before. One that runs already, or has ended since, has
     /// been told of by whoever ran it.
-    pub(crate) async fn tell_step(&self, tenant: &Tenant, order: &OrderKey) -> Result<(), StoreError> {
-        if !self.changes.watched() {
+    pub(crate) async fn notify_order_step(
+        &self,
+        tenant: &Tenant,
+        order: &OrderKey,
+    ) -> Result<(), StoreError> {
+        if !self.task_changes.has_subscribers() {
             return Ok(());
         }
         let waits = |status| matches!(status, Status::New | Status::Scheduled);
@@ -183,39 +187,39 @@ impl Node {
         // It may have been run between the two looks.
         let task = self.store.task(&id).await?.map(|(task, _)| task);
         if let Some(task) = task.filter(|task| waits(task.life.state.status())) {
-            self.changes.moved(task, self.time.now());
+            self.task_changes.notify_task_state(task, self.time.now());
         }
         Ok(())
     }
 
     /// Tells the store what this node can run.
-    pub(crate) async fn announce(&self) -> Result<(), StoreError> {
-        let handlers = match self.settings.rooms.worker {
-            true => BTreeSet::clone(&self.configured.load().names),
+    pub(crate) async fn announce_capabilities(&self) -> Result<(), StoreError> {
+        let handlers = match self.settings.services.worker {
+            true => BTreeSet::clone(&self.active_setup.load().runnable_handlers),
             false => BTreeSet::new(),
         };
-        let registrant = self.settings.bound.is_none().then(|| self.settings.registrant.clone());
-        let (slots, clock) = (self.slots.all(), self.time.report());
+        let registrant = self.settings.bounded_run.is_none().then(|| self.settings.registrant.clone());
+        let (slots, clock) = (self.slots.total(), self.time.report());
         self.store.announce(self.id(), Abilities { registrant, handlers, slots, clock }).await
     }
 
     /// The same, and if the store does not answer now, with the next sweep.
-    pub(crate) async fn announce_soon(&self) {
-        let announced = self.announce().await;
-        self.unannounced.store(announced.is_err(), Ordering::Release);
+    pub(crate) async fn announce_or_retry_later(&self) {
+        let announced = self.announce_capabilities().await;
+        self.needs_announcement.store(announced.is_err(), Ordering::Release);
         if let Err(error) = announced {
-            self.store_failed();
+            self.count_store_error();
             tracing::debug!(%error, "the store does not know yet what this node can run");
         }
     }
 
-    pub(crate) fn announced(&self) -> bool {
-        !self.unannounced.load(Ordering::Acquire)
+    pub(crate) fn is_announced(&self) -> bool {
+        !self.needs_announcement.load(Ordering::Acquire)
     }
 
     /// Counts a call that the store did not answer. The store itself tells of its outages in the log, once for all who meet
     /// them.
-    pub(crate) fn store_failed(&self) {
+    pub(crate) fn count_store_error(&self) {
         self.metrics.store_errors.inc();
     }
 }
@@ -224,8 +228,8 @@ impl Node {
 pub(crate) struct ActiveSetup {
     pub(crate) setup: Arc<Setup>,
     /// What this node asks for.
-    names: Arc<BTreeSet<HandlerName>>,
-    runs: HashMap<HandlerName, HandlerRunner>,
+    runnable_handlers: Arc<BTreeSet<HandlerName>>,
+    runners: HashMap<HandlerName, HandlerRunner>,
 }
 
 /// How a handler is run on this node.
@@ -242,19 +246,19 @@ impl ActiveSetup {
             Some((spec.def.name.clone(), HandlerRunner { runner, timeout: spec.timeout }))
         });
         let runs: HashMap<_, _> = runs.collect();
-        let wanted = |name: &&HandlerName| bound.is_none_or(|bound| bound.names(name));
+        let wanted = |name: &&HandlerName| bound.is_none_or(|bound| bound.includes_handler(name));
         let names = Arc::new(runs.keys().filter(wanted).cloned().collect());
-        Self { names, runs, setup: Arc::new(setup) }
+        Self { runnable_handlers: names, runners: runs, setup: Arc::new(setup) }
     }
 
     /// How this node runs a handler, if it does.
-    pub(crate) fn runs(&self, handler: &HandlerName) -> Option<&HandlerRunner> {
-        self.runs.get(handler)
+    pub(crate) fn find_runner(&self, handler: &HandlerName) -> Option<&HandlerRunner> {
+        self.runners.get(handler)
     }
 
     /// About how many tasks of this node's will be ready at once when these events are journaled, at most `enough`. Of
     /// many events a few dozen are looked at: it is only to know how many slots to set aside.
-    pub(crate) fn ready_tasks<'a>(
+    pub(crate) fn estimate_ready_tasks<'a>(
         &self,
         events: impl Iterator<Item = &'a NewEvent> + Clone,
         enough: usize,
@@ -264,21 +268,21 @@ impl ActiveSetup {
         let every = events.clone().count().div_ceil(SAMPLE_SIZE).max(1);
         let due = events.step_by(every).filter(|event| event.due.is_none_or(|due| due <= now));
         let bindings = due.flat_map(|event| self.setup.routes.resolve(&event.kind));
-        let tasks = bindings.filter(|binding| self.names.contains(&binding.handler)).count();
+        let tasks = bindings.filter(|binding| self.runnable_handlers.contains(&binding.handler)).count();
         tasks.saturating_mul(every).min(enough)
     }
 }
 
 /// What the store is told of a setup.
-pub(crate) fn registration(setup: &Setup, settings: &Settings) -> Registration {
+pub(crate) fn build_registration(setup: &Setup, settings: &Settings) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
     Registration {
         by: settings.registrant.clone(),
         handlers,
         routes: setup.routes.clone(),
-        tenants: setup.tenants.clone(),
+        tenants: setup.tenant_weights.clone(),
         chains: setup.chains.clone(),
         chain_routes: setup.chain_routes.clone(),
-        files: setup.files.clone(),
+        files: setup.file_digests.clone(),
     }
 }

@@ -43,18 +43,18 @@ pub struct Observer {
     tail: RwLock<Option<JournalTail>>,
     signals: Arc<WakeSignals>,
     /// The newest id that the tail has reached.
-    filled: watch::Sender<EventId>,
+    filled_until: watch::Sender<EventId>,
     followers: Arc<Followers>,
     /// Followers that wait for growth.
-    waiting: AtomicUsize,
-    read_at: Mutex<Instant>,
-    wanted: Notify,
+    waiting_followers: AtomicUsize,
+    last_read_at: Mutex<Instant>,
+    filler_wakeup: Notify,
     stopped: CancellationToken,
 }
 
 impl std::fmt::Debug for Observer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observer").field("head", &*self.signals.head.borrow()).finish_non_exhaustive()
+        f.debug_struct("Observer").field("head", &*self.signals.journal_head.borrow()).finish_non_exhaustive()
     }
 }
 
@@ -65,109 +65,115 @@ impl Observer {
             metrics,
             tail: RwLock::new(None),
             signals,
-            filled: watch::Sender::new(EventId::ZERO),
+            filled_until: watch::Sender::new(EventId::ZERO),
             followers: Arc::default(),
-            waiting: AtomicUsize::new(0),
-            read_at: Mutex::new(Instant::now()),
-            wanted: Notify::new(),
+            waiting_followers: AtomicUsize::new(0),
+            last_read_at: Mutex::new(Instant::now()),
+            filler_wakeup: Notify::new(),
             stopped: CancellationToken::new(),
         }
     }
 
     /// What matches after `after` and up to `until`, at most `limit` and possibly fewer: read on after
     /// `page.scanned`. Does not wait for events to come. The page's extent tells whether `after` is torn.
-    pub async fn page(
+    pub async fn read_page(
         &self,
         filter: &Filter,
         after: EventId,
         until: Option<EventId>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        self.touch();
-        if self.is_filling() {
+        self.record_read();
+        if self.has_tail() {
             // What was committed before the question belongs to the answer.
-            let newest = *self.signals.head.borrow();
-            let mut filled = self.filled.subscribe();
+            let newest = *self.signals.journal_head.borrow();
+            let mut filled = self.filled_until.subscribe();
             let caught_up = timeout(CATCH_UP_TIMEOUT, filled.wait_for(|filled| *filled >= newest)).await;
             if caught_up.is_ok()
-                && let Some(page) = self.remembered(filter, after, until, limit)
+                && let Some(page) = self.read_from_tail(filter, after, until, limit)
             {
                 return Ok(page);
             }
         }
-        self.read(Read { after, until, filter: filter.clone(), limit, backwards: false }).await
+        self.read_from_store(Read { after, until, filter: filter.clone(), limit, backwards: false }).await
     }
 
     /// The newest `limit` matches, newest first, that come after `after`.
-    pub async fn newest(&self, filter: &Filter, after: EventId, limit: usize) -> Result<Page, StoreError> {
-        self.read(Read { after, until: None, filter: filter.clone(), limit, backwards: true }).await
+    pub async fn read_newest(
+        &self,
+        filter: &Filter,
+        after: EventId,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.read_from_store(Read { after, until: None, filter: filter.clone(), limit, backwards: true })
+            .await
     }
 
     /// Where the journal begins and ends, from the store.
-    pub async fn extent(&self) -> Result<Extent, StoreError> {
+    pub async fn read_extent(&self) -> Result<Extent, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.extent().await.inspect_err(|_| self.failed())
+        self.store.extent().await.inspect_err(|_| self.count_store_error())
     }
 
     /// The journal has forgotten something: from now on the tail does not tell of it either, though nothing is
     /// committed that it would learn it from.
-    pub(crate) async fn forget(&self) -> Result<(), StoreError> {
-        if !self.is_filling() {
+    pub(crate) async fn drop_expired_from_tail(&self) -> Result<(), StoreError> {
+        if !self.has_tail() {
             return Ok(());
         }
-        let forgotten = self.extent().await?.forgotten;
+        let forgotten = self.read_extent().await?.forgotten;
         if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
-            tail.forget(forgotten);
+            tail.drop_expired(forgotten);
         }
         Ok(())
     }
 
     /// Waits until something that matches lies after `after`, and moves `after` over what does not match; also when the
     /// wait is given up by dropping it. Costs nothing while nothing matches.
-    pub async fn matched(&self, filter: &Filter, after: &mut EventId) {
+    pub async fn wait_for_match(&self, filter: &Filter, after: &mut EventId) {
         let _waiter = WaitingFollower::new(self);
-        self.touch();
+        self.record_read();
         let from = *after;
-        let follower = self.followers.join(filter, from, || self.unmatched(filter, from));
-        FollowerCursor { follower, after }.follower.woken().await;
+        let follower = self.followers.add(filter, from, || self.unmatched_until(filter, from));
+        FollowerCursor { follower, cursor: after }.follower.wait_until_woken().await;
     }
 
     /// Up to where nothing matches that the tail knows of. None: something does, or it does not reach back so far.
-    fn unmatched(&self, filter: &Filter, after: EventId) -> Option<EventId> {
+    fn unmatched_until(&self, filter: &Filter, after: EventId) -> Option<EventId> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
         match &*tail {
             // Whoever waits is told when the tail begins beyond it.
             None => Some(after),
             Some(tail) if tail.head() <= after => Some(after),
             Some(tail) => tail
-                .page(filter, after, None, 1)
+                .find_page(filter, after, None, 1)
                 .filter(|page| page.events.is_empty())
                 .map(|page| page.scanned),
         }
     }
 
     /// Waits until the node has stopped: from then on nobody is told of the journal's growth.
-    pub async fn stopped(&self) {
+    pub async fn wait_until_stopped(&self) {
         self.stopped.cancelled().await;
     }
 
     /// The filler: reads once for all who follow, for as long as somebody does.
-    pub(crate) async fn fill(&self, stop: CancellationToken) {
+    pub(crate) async fn run_filler(&self, stop: CancellationToken) {
         let filling = async {
             let mut patience = StoreBackoff::new();
             loop {
-                self.wanted.notified().await;
+                self.filler_wakeup.notified().await;
                 loop {
-                    if let Err(error) = self.fill_while_wanted(&mut patience).await {
+                    if let Err(error) = self.fill_while_read(&mut patience).await {
                         tracing::debug!(%error, "followers of the journal wait for the store");
-                        sleep(patience.wait()).await;
+                        sleep(patience.next_delay()).await;
                     }
-                    if self.is_wanted() {
+                    if self.has_readers() {
                         continue;
                     }
-                    self.let_go();
+                    self.drop_tail();
                     // Whoever came while the tail was still there has woken nobody.
-                    if !self.is_wanted() {
+                    if !self.has_readers() {
                         break;
                     }
                 }
@@ -175,22 +181,22 @@ impl Observer {
         };
         stop.run_until_cancelled(filling).await;
         // Nobody fills it any more: what is read from now on comes from the store.
-        self.let_go();
+        self.drop_tail();
         self.stopped.cancel();
     }
 
-    async fn fill_while_wanted(&self, patience: &mut StoreBackoff) -> Result<(), StoreError> {
-        let mut heard = self.signals.head.subscribe();
-        if !self.is_filling() {
-            let extent = self.extent().await?;
-            self.signals.grown(extent.head);
-            self.set_tail(Some(JournalTail::starting(extent)));
-            self.followers.begin(extent.head);
-            self.filled.send_replace(extent.head);
+    async fn fill_while_read(&self, patience: &mut StoreBackoff) -> Result<(), StoreError> {
+        let mut heard = self.signals.journal_head.subscribe();
+        if !self.has_tail() {
+            let extent = self.read_extent().await?;
+            self.signals.advance_journal_head(extent.head);
+            self.set_tail(Some(JournalTail::starting_at(extent)));
+            self.followers.restart_after(extent.head);
+            self.filled_until.send_replace(extent.head);
         }
-        while self.is_wanted() {
+        while self.has_readers() {
             heard.borrow_and_update();
-            self.catch_up().await?;
+            self.read_to_head().await?;
             patience.reset();
             // Nobody minds a signal that does not come: the next look is never far.
             let _ = timeout(POLL_INTERVAL, heard.changed()).await;
@@ -199,37 +205,37 @@ impl Observer {
     }
 
     /// Reads until the head is reached.
-    async fn catch_up(&self) -> Result<(), StoreError> {
+    async fn read_to_head(&self) -> Result<(), StoreError> {
         loop {
-            let after = *self.filled.borrow();
+            let after = *self.filled_until.borrow();
             let everything = Filter::default();
             let read = Read { after, until: None, filter: everything, limit: READ_BATCH, backwards: false };
-            let page = self.read(read).await?;
+            let page = self.read_from_store(read).await?;
             let head = page.extent.head;
             let filled = page.scanned.max(after);
             let events = page.events.clone();
             if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
-                tail.extend(page);
+                tail.append_page(page);
             }
-            self.signals.grown(head);
-            self.followers.show(&events, filled);
-            self.filled.send_if_modified(|was| std::mem::replace(was, filled) != filled);
+            self.signals.advance_journal_head(head);
+            self.followers.notify_events(&events, filled);
+            self.filled_until.send_if_modified(|was| std::mem::replace(was, filled) != filled);
             if filled >= head || filled == after {
                 return Ok(());
             }
         }
     }
 
-    async fn read(&self, read: Read) -> Result<Page, StoreError> {
+    async fn read_from_store(&self, read: Read) -> Result<Page, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.read(read).await.inspect_err(|_| self.failed())
+        self.store.read(read).await.inspect_err(|_| self.count_store_error())
     }
 
-    fn failed(&self) {
+    fn count_store_error(&self) {
         self.metrics.store_errors.inc();
     }
 
-    fn remembered(
+    fn read_from_tail(
         &self,
         filter: &Filter,
         after: EventId,
@@ -237,17 +243,17 @@ impl Observer {
         limit: usize,
     ) -> Option<Page> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
-        tail.as_ref()?.page(filter, after, until, limit)
+        tail.as_ref()?.find_page(filter, after, until, limit)
     }
 
     /// The tail is there.
-    pub(crate) fn is_filling(&self) -> bool {
+    pub(crate) fn has_tail(&self) -> bool {
         self.tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// From now on nothing is known of what is new.
-    fn let_go(&self) {
-        self.followers.begin(EventId::ZERO);
+    fn drop_tail(&self) {
+        self.followers.restart_after(EventId::ZERO);
         self.set_tail(None);
     }
 
@@ -256,28 +262,28 @@ impl Observer {
     }
 
     /// Somebody reads. The filler is woken if it sleeps.
-    fn touch(&self) {
-        *self.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        if !self.is_filling() {
-            self.wanted.notify_one();
+    fn record_read(&self) {
+        *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        if !self.has_tail() {
+            self.filler_wakeup.notify_one();
         }
     }
 
-    fn is_wanted(&self) -> bool {
-        let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting.load(Ordering::Acquire) > 0 || read_at.elapsed() < TAIL_IDLE_TIMEOUT
+    fn has_readers(&self) -> bool {
+        let read_at = *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting_followers.load(Ordering::Acquire) > 0 || read_at.elapsed() < TAIL_IDLE_TIMEOUT
     }
 }
 
 /// A follower whose cursor is kept, however its wait ends.
 struct FollowerCursor<'a> {
     follower: Follower,
-    after: &'a mut EventId,
+    cursor: &'a mut EventId,
 }
 
 impl Drop for FollowerCursor<'_> {
     fn drop(&mut self) {
-        *self.after = self.follower.passed().max(*self.after);
+        *self.cursor = self.follower.stop_and_get_cursor().max(*self.cursor);
     }
 }
 
@@ -286,13 +292,13 @@ struct WaitingFollower<'a>(&'a Observer);
 
 impl<'a> WaitingFollower<'a> {
     fn new(observer: &'a Observer) -> Self {
-        observer.waiting.fetch_add(1, Ordering::AcqRel);
+        observer.waiting_followers.fetch_add(1, Ordering::AcqRel);
         Self(observer)
     }
 }
 
 impl Drop for WaitingFollower<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.0.waiting_followers.fetch_sub(1, Ordering::AcqRel);
     }
 }

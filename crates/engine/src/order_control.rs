@@ -27,17 +27,17 @@ impl Engine {
             answer => return Ok(answer),
         };
         if let Some(newest) = receipt.orders.iter().map(|added| added.event).max() {
-            self.node().signals.grown(newest);
+            self.node().signals.advance_journal_head(newest);
         }
         for added in receipt.orders.iter().rev().take(MAX_NOTIFIED_ORDERS) {
-            self.tell_step(&added.tenant, &added.order).await;
+            self.notify_order_step(&added.tenant, &added.order).await;
         }
-        self.node().signals.work();
+        self.node().signals.notify_work();
         Ok(Ok(receipt))
     }
 
     /// A tenant's order.
-    pub async fn order(
+    pub async fn find_order(
         &self,
         tenant: &Tenant,
         key: &OrderKey,
@@ -46,7 +46,7 @@ impl Engine {
     }
 
     /// Orders whose keys match, ascending, after `after` if given; only this tenant's if given.
-    pub async fn orders(
+    pub async fn list_orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// How many of the orders whose keys match stand where; only this tenant's if given.
-    pub async fn order_statistics(
+    pub async fn read_order_statistics(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
@@ -67,7 +67,7 @@ impl Engine {
 
     /// Suspends, resumes, changes or removes an order. A step that runs is let end; what cannot be done beside one is
     /// refused.
-    pub async fn steer_order(
+    pub async fn apply_order_command(
         &self,
         tenant: &Tenant,
         key: &OrderKey,
@@ -75,20 +75,20 @@ impl Engine {
     ) -> Result<Result<(), OrderRefused>, StoreError> {
         let steered = self.store().steer_order(tenant, key, command, self.now()).await?;
         if steered.is_ok() {
-            self.tell_step(tenant, key).await;
-            self.nudge();
+            self.notify_order_step(tenant, key).await;
+            self.wake_services();
         }
         Ok(steered)
     }
 
     /// All chains that are defined, by path.
-    pub async fn chains(&self) -> Result<(Vec<ChainView>, Extent), StoreError> {
+    pub async fn list_chains(&self) -> Result<(Vec<ChainView>, Extent), StoreError> {
         self.store().chains().await
     }
 
     /// Stops or starts a chain. When this answers, no step of a stopped one begins: what was claimed before and has
     /// not begun is given back.
-    pub async fn stop_chain(
+    pub async fn set_chain_stopped(
         &self,
         chain: &ChainPath,
         stopped: bool,
@@ -96,15 +96,15 @@ impl Engine {
         let set = self.store().stop_chain(chain, stopped, self.now()).await?;
         if set.is_ok() {
             if stopped {
-                self.node().held.hold(Pause::Chain(chain.clone())).await;
+                self.node().start_gate.pause(Pause::Chain(chain.clone())).await;
             }
-            self.nudge();
+            self.wake_services();
         }
         Ok(set)
     }
 
     /// Sets what a node does. When this answers, no step of a stopped one begins.
-    pub async fn set_node(
+    pub async fn set_chain_node_action(
         &self,
         chain: &ChainPath,
         node: &NodeId,
@@ -113,17 +113,17 @@ impl Engine {
         let set = self.store().set_node(chain, node, action, self.now()).await?;
         if set.is_ok() {
             if action == Action::Stop {
-                self.node().held.hold(Pause::ChainNode(chain.clone(), node.clone())).await;
+                self.node().start_gate.pause(Pause::ChainNode(chain.clone(), node.clone())).await;
             }
-            self.nudge();
+            self.wake_services();
         }
         Ok(set)
     }
 
     /// Tells those who watch of the step that an order stands before.
-    async fn tell_step(&self, tenant: &Tenant, key: &OrderKey) {
-        if let Err(error) = self.node().tell_step(tenant, key).await {
-            self.node().store_failed();
+    async fn notify_order_step(&self, tenant: &Tenant, key: &OrderKey) {
+        if let Err(error) = self.node().notify_order_step(tenant, key).await {
+            self.node().count_store_error();
             tracing::warn!(%error, order = %key, "watchers were not notified of the order's next step");
         }
     }

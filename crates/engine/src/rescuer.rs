@@ -17,20 +17,20 @@ use pointsman_core::store::{Rescued, StoreError, Sweep};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::node::{Node, registration};
+use crate::node::{Node, build_registration};
 
 /// Sweeps until told to stop.
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(sweeps(node)).await;
+    stop.run_until_cancelled(sweep_repeatedly(node)).await;
 }
 
 /// Looks at running attempts whenever somebody steered a task from outside.
-pub(crate) async fn run_checks(node: Arc<Node>, stop: CancellationToken) {
+pub(crate) async fn run_attempt_checks(node: Arc<Node>, stop: CancellationToken) {
     let checks = async {
         loop {
-            node.nudged.notified().await;
-            if let Err(error) = node.running.check(&*node.store).await {
-                node.store_failed();
+            node.attempt_check_requested.notified().await;
+            if let Err(error) = node.running_attempts.stop_lost_attempts(&*node.store).await {
+                node.count_store_error();
                 tracing::debug!(%error, "running attempts could not be checked; the next sweep does it");
             }
         }
@@ -38,32 +38,32 @@ pub(crate) async fn run_checks(node: Arc<Node>, stop: CancellationToken) {
     stop.run_until_cancelled(checks).await;
 }
 
-async fn sweeps(node: Arc<Node>) {
+async fn sweep_repeatedly(node: Arc<Node>) {
     let mut trust = RescueGuard::new(Instant::now(), node.settings.lease);
     loop {
-        sleep(node.settings.sweep).await;
+        sleep(node.settings.sweep_interval).await;
         let asked = Instant::now();
-        match sweep(&node, &mut trust, asked).await {
+        match sweep_once(&node, &mut trust, asked).await {
             Ok(()) => {}
             Err(error) => {
-                node.store_failed();
-                trust.failed();
+                node.count_store_error();
+                trust.record_failure();
                 tracing::debug!(%error, "a sweep failed");
             }
         }
     }
 }
 
-async fn sweep(node: &Arc<Node>, trust: &mut RescueGuard, asked: Instant) -> Result<(), StoreError> {
+async fn sweep_once(node: &Arc<Node>, trust: &mut RescueGuard, asked: Instant) -> Result<(), StoreError> {
     if !node.store.heartbeat(node.id(), node.time.now()).await? {
         rejoin(node).await?;
-    } else if !node.announced() {
-        node.announce_soon().await;
+    } else if !node.is_announced() {
+        node.announce_or_retry_later().await;
     }
-    trust.answered(asked, Instant::now());
-    node.running.check(&*node.store).await?;
-    if node.settings.rooms.rescuer && trust.may_rescue(Instant::now()) {
-        rescue(node).await?;
+    trust.record_answer(asked, Instant::now());
+    node.running_attempts.stop_lost_attempts(&*node.store).await?;
+    if node.settings.services.rescuer && trust.may_rescue(Instant::now()) {
+        rescue_tasks(node).await?;
     }
     Ok(())
 }
@@ -74,8 +74,8 @@ async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
     tracing::warn!("this node was silent for too long and was given up; it joins again");
     node.set_id(node.store.join(&node.settings.node_name, node.time.now()).await?);
     register_again(node).await?;
-    node.announce_soon().await;
-    node.signals.work();
+    node.announce_or_retry_later().await;
+    node.signals.notify_work();
     Ok(())
 }
 
@@ -83,25 +83,25 @@ async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
 /// may have changed it since.
 async fn register_again(node: &Arc<Node>) -> Result<(), StoreError> {
     let (store, settings) = (&node.store, &node.settings);
-    if settings.bound.is_some() || store.registrants().await?.contains(&settings.registrant) {
+    if settings.bounded_run.is_some() || store.registrants().await?.contains(&settings.registrant) {
         return Ok(());
     }
-    store.register(registration(&node.configured().setup, settings), node.time.now()).await
+    store.register(build_registration(&node.active_setup().setup, settings), node.time.now()).await
 }
 
 /// Frees what the dead held, and tells of it.
-pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
+pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     if !node.time.is_in_service() {
         return Ok(());
     }
     let at = node.time.now();
     // Workers that got their leases before this start may need as long as a lease to be heard again.
     // So may those whose leases a step of the clock has ended.
-    let began = node.started.max(node.time.began());
+    let began = node.started_at.max(node.time.restarted_at());
     let heard_of_all = at.since(began) >= node.settings.lease;
     let workers_since = if heard_of_all { Timestamp::MIN } else { began };
     // Which handlers there are is not for a guest to say.
-    let missing = node.settings.bound.is_none();
+    let missing = node.settings.bounded_run.is_none();
     let sweep = Sweep { silence: node.settings.lease, workers_since, missing };
     let Rescued { tasks, missing } = node.store.rescue(sweep, at).await?;
     if missing > 0 {
@@ -109,12 +109,12 @@ pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
     }
     if !tasks.is_empty() {
         tracing::warn!(tasks = tasks.len(), "tasks were taken from nodes and workers that are gone");
-        node.signals.work();
+        node.signals.notify_work();
     }
-    if node.changes.watched() {
+    if node.task_changes.has_subscribers() {
         for (id, _) in &tasks {
             if let Some((task, _)) = node.store.task(id).await? {
-                node.changes.moved(task, at);
+                node.task_changes.notify_task_state(task, at);
             }
         }
     }
@@ -125,33 +125,33 @@ pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
 #[derive(Debug)]
 struct RescueGuard {
     lease: Duration,
-    heard: Instant,
-    failed: bool,
-    rescue_from: Instant,
+    last_answer: Instant,
+    has_failed: bool,
+    rescue_allowed_from: Instant,
 }
 
 impl RescueGuard {
     fn new(now: Instant, lease: Duration) -> Self {
-        Self { lease, heard: now, failed: false, rescue_from: now }
+        Self { lease, last_answer: now, has_failed: false, rescue_allowed_from: now }
     }
 
-    fn failed(&mut self) {
-        self.failed = true;
+    fn record_failure(&mut self) {
+        self.has_failed = true;
     }
 
     /// The store answered a heartbeat. If it had failed, or half a lease has gone by since it last answered,
     /// others may not have been heard either.
-    fn answered(&mut self, asked: Instant, now: Instant) {
+    fn record_answer(&mut self, asked: Instant, now: Instant) {
         let slow = now.duration_since(asked) > self.lease / 2;
-        let long_ago = now.duration_since(self.heard) > self.lease / 2;
-        if std::mem::take(&mut self.failed) || slow || long_ago {
-            self.rescue_from = now + self.lease;
+        let long_ago = now.duration_since(self.last_answer) > self.lease / 2;
+        if std::mem::take(&mut self.has_failed) || slow || long_ago {
+            self.rescue_allowed_from = now + self.lease;
         }
-        self.heard = now;
+        self.last_answer = now;
     }
 
     fn may_rescue(&self, now: Instant) -> bool {
-        now >= self.rescue_from
+        now >= self.rescue_allowed_from
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
         let mut trust = RescueGuard::new(start, LEASE);
         for sweep in 1..10 {
             let now = start + SWEEP * sweep;
-            trust.answered(now, now);
+            trust.record_answer(now, now);
             assert!(trust.may_rescue(now));
         }
     }
@@ -177,9 +177,9 @@ mod tests {
     fn after_trouble_the_others_get_a_full_lease() {
         let start = Instant::now();
         let mut trust = RescueGuard::new(start, LEASE);
-        trust.failed();
+        trust.record_failure();
         let back = start + SWEEP;
-        trust.answered(back, back);
+        trust.record_answer(back, back);
         assert!(!trust.may_rescue(back));
         let later = back + LEASE - SWEEP;
         assert!(!trust.may_rescue(later));
@@ -191,7 +191,7 @@ mod tests {
         let start = Instant::now();
         let mut trust = RescueGuard::new(start, LEASE);
         let woken = start + LEASE * 10;
-        trust.answered(woken, woken);
+        trust.record_answer(woken, woken);
         assert!(!trust.may_rescue(woken));
     }
 }

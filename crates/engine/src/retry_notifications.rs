@@ -17,16 +17,20 @@ const MAX_PAGES: usize = 4;
 impl Engine {
     /// Tells of those of these tasks that wait now; what runs already has been told of by whoever runs it. The filter
     /// is one that they all match, whatever their status.
-    pub(crate) async fn tell_again(&self, filter: &TaskFilter, tasks: &BTreeSet<TaskSeq>) {
-        if self.node().changes.watched()
-            && let Err(error) = self.read_and_tell(filter, tasks).await
+    pub(crate) async fn notify_retried_tasks(&self, filter: &TaskFilter, tasks: &BTreeSet<TaskSeq>) {
+        if self.node().task_changes.has_subscribers()
+            && let Err(error) = self.read_and_notify_tasks(filter, tasks).await
         {
-            self.node().store_failed();
+            self.node().count_store_error();
             tracing::warn!(%error, tasks = tasks.len(), "those who watch are not told of tasks that run again");
         }
     }
 
-    async fn read_and_tell(&self, filter: &TaskFilter, tasks: &BTreeSet<TaskSeq>) -> Result<(), StoreError> {
+    async fn read_and_notify_tasks(
+        &self,
+        filter: &TaskFilter,
+        tasks: &BTreeSet<TaskSeq>,
+    ) -> Result<(), StoreError> {
         let (Some(oldest), Some(newest)) = (tasks.first(), tasks.last()) else { return Ok(()) };
         let waiting =
             TaskFilter { statuses: vec![Status::New, Status::Scheduled], reasons: vec![], ..filter.clone() };
@@ -41,12 +45,15 @@ impl Engine {
             }
         }
         let at = self.now();
-        found.into_iter().rev().for_each(|task| self.node().changes.moved(task, at));
+        found.into_iter().rev().for_each(|task| self.node().task_changes.notify_task_state(task, at));
         Ok(())
     }
 
     /// The newest of a handler's missing tasks; none while nobody watches.
-    pub(crate) async fn missing(&self, handler: &HandlerName) -> Result<BTreeSet<TaskSeq>, StoreError> {
+    pub(crate) async fn list_missing_tasks(
+        &self,
+        handler: &HandlerName,
+    ) -> Result<BTreeSet<TaskSeq>, StoreError> {
         let (mut found, mut before) = (BTreeSet::new(), None);
         let filter = TaskFilter {
             handler: Some(handler.clone()),
@@ -54,7 +61,7 @@ impl Engine {
             ..TaskFilter::default()
         };
         for _ in 0..MAX_PAGES {
-            if !self.node().changes.watched() {
+            if !self.node().task_changes.has_subscribers() {
                 break;
             }
             let page = self.store().tasks(filter.clone(), before, PAGE_SIZE).await?;

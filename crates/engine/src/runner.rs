@@ -31,7 +31,7 @@ pub trait Runner: Send + Sync {
 
     /// Where attempts go, for everyone who may see the handler, and so without secrets: the origin of a URL, the name of a
     /// program and the number of its arguments. None where there is nothing to show.
-    fn target(&self) -> Option<String> {
+    fn target_label(&self) -> Option<String> {
         None
     }
 
@@ -60,7 +60,7 @@ pub struct Delivery {
 pub struct AttemptOutcome {
     pub ended: Ended,
     /// How the target behind the handler fares, if the attempt tells. None: the handler has no target.
-    pub target: Option<Target>,
+    pub target_health: Option<Target>,
     /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
     pub emits: Vec<NewEvent>,
     pub logs: Vec<LogLine>,
@@ -68,18 +68,18 @@ pub struct AttemptOutcome {
 
 impl AttemptOutcome {
     pub fn done() -> Self {
-        Self { ended: Ended::Succeeded { result: None }, target: None, emits: vec![], logs: vec![] }
+        Self { ended: Ended::Succeeded { result: None }, target_health: None, emits: vec![], logs: vec![] }
     }
 
     /// Failed, to be tried again.
     pub fn failed(error: impl Into<String>) -> Self {
-        Self::failed_with(1, error)
+        Self::failed_with_code(1, error)
     }
 
     /// Failed with what a command or a target returned, to be tried again.
-    pub fn failed_with(code: i64, error: impl Into<String>) -> Self {
+    pub fn failed_with_code(code: i64, error: impl Into<String>) -> Self {
         let ended = Ended::Failed { error: error.into(), code, after: None, last: false };
-        Self { ended, target: None, emits: vec![], logs: vec![] }
+        Self { ended, target_health: None, emits: vec![], logs: vec![] }
     }
 }
 
@@ -87,25 +87,25 @@ impl AttemptOutcome {
 #[derive(Clone, Debug)]
 pub struct LogSink {
     lines: tokio::sync::mpsc::Sender<LogLine>,
-    time: Arc<TimeSource>,
+    time_source: Arc<TimeSource>,
 }
 
 impl LogSink {
     pub fn new(lines: tokio::sync::mpsc::Sender<LogLine>, time: Arc<TimeSource>) -> Self {
-        Self { lines, time }
+        Self { lines, time_source: time }
     }
 
     /// The time that the attempt goes by.
-    pub fn time(&self) -> &Arc<TimeSource> {
-        &self.time
+    pub fn time_source(&self) -> &Arc<TimeSource> {
+        &self.time_source
     }
 
     pub fn now(&self) -> Timestamp {
-        self.time.now()
+        self.time_source.now()
     }
 
     /// Adds a line, waiting while the store is behind.
-    pub async fn line(&self, time: Timestamp, level: Level, message: String) {
+    pub async fn write_line(&self, time: Timestamp, level: Level, message: String) {
         // The receiver is gone only when the attempt is over, and then nobody may add to its log.
         let _ = self.lines.send(LogLine { time, level, message }).await;
     }

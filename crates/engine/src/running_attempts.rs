@@ -23,25 +23,25 @@ pub(crate) enum StopReason {
 /// A running attempt, as seen from outside it.
 #[derive(Debug)]
 pub(crate) struct AttemptControl {
-    task: TaskSeq,
+    task_seq: TaskSeq,
     fence: i64,
     cancel: CancellationToken,
-    stop: OnceLock<StopReason>,
+    stop_reason: OnceLock<StopReason>,
 }
 
 impl AttemptControl {
     /// Tells the attempt to end. The first reason counts.
-    pub(crate) fn stop(&self, why: StopReason) {
-        let _ = self.stop.set(why);
+    pub(crate) fn request_stop(&self, why: StopReason) {
+        let _ = self.stop_reason.set(why);
         self.cancel.cancel();
     }
 
-    pub(crate) fn stopped(&self) -> Option<StopReason> {
-        self.stop.get().copied()
+    pub(crate) fn stop_reason(&self) -> Option<StopReason> {
+        self.stop_reason.get().copied()
     }
 
     /// Cancelled when the attempt is to end.
-    pub(crate) fn cancel(&self) -> &CancellationToken {
+    pub(crate) fn cancel_token(&self) -> &CancellationToken {
         &self.cancel
     }
 }
@@ -55,24 +55,24 @@ pub(crate) struct RunningAttempts {
 }
 
 impl RunningAttempts {
-    pub(crate) fn begin(&self, task: &Claimed) -> Arc<AttemptControl> {
+    pub(crate) fn add(&self, task: &Claimed) -> Arc<AttemptControl> {
         let control = Arc::new(AttemptControl {
-            task: task.seq,
+            task_seq: task.seq,
             fence: task.fence,
             cancel: CancellationToken::new(),
-            stop: OnceLock::new(),
+            stop_reason: OnceLock::new(),
         });
-        let mut attempts = self.attempts();
+        let mut attempts = self.lock_attempts();
         if self.draining.load(Ordering::Acquire) {
-            control.stop(StopReason::Draining);
+            control.request_stop(StopReason::Draining);
         }
         attempts.insert(task.fence, control.clone());
         control
     }
 
     /// The attempt is over, and its end has been handed on.
-    pub(crate) fn end(&self, control: &AttemptControl) {
-        let mut attempts = self.attempts();
+    pub(crate) fn remove(&self, control: &AttemptControl) {
+        let mut attempts = self.lock_attempts();
         attempts.remove(&control.fence);
         if attempts.is_empty() {
             self.emptied.notify_waiters();
@@ -81,18 +81,18 @@ impl RunningAttempts {
 
     /// Gives back what runs, and what a claim that is still under way brings.
     pub(crate) fn drain(&self) {
-        let attempts = self.attempts();
+        let attempts = self.lock_attempts();
         self.draining.store(true, Ordering::Release);
         for control in attempts.values() {
-            control.stop(StopReason::Draining);
+            control.request_stop(StopReason::Draining);
         }
     }
 
     /// Waits until no attempt runs.
-    pub(crate) async fn empty(&self) {
+    pub(crate) async fn wait_until_empty(&self) {
         loop {
             let emptied = self.emptied.notified();
-            if self.attempts().is_empty() {
+            if self.lock_attempts().is_empty() {
                 return;
             }
             emptied.await;
@@ -100,17 +100,17 @@ impl RunningAttempts {
     }
 
     /// Stops the attempts whose task the store no longer holds for them.
-    pub(crate) async fn check(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let held = self.attempts().values().map(|control| (control.task, control.fence)).collect();
+    pub(crate) async fn stop_lost_attempts(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let held = self.lock_attempts().values().map(|control| (control.task_seq, control.fence)).collect();
         for fence in store.lost(held).await? {
-            if let Some(control) = self.attempts().get(&fence) {
-                control.stop(StopReason::TaskLost);
+            if let Some(control) = self.lock_attempts().get(&fence) {
+                control.request_stop(StopReason::TaskLost);
             }
         }
         Ok(())
     }
 
-    fn attempts(&self) -> MutexGuard<'_, HashMap<i64, Arc<AttemptControl>>> {
+    fn lock_attempts(&self) -> MutexGuard<'_, HashMap<i64, Arc<AttemptControl>>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

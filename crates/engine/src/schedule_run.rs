@@ -29,7 +29,7 @@ enum RecordedScheduleRun {
 }
 
 impl RecordedScheduleRun {
-    fn into_ran(self) -> Option<ScheduleRunResult> {
+    fn into_result(self) -> Option<ScheduleRunResult> {
         match self {
             Self::Events(events) => events.first().map(|event| ScheduleRunResult::Event(event.id)),
             Self::Orders(orders) => {
@@ -45,12 +45,12 @@ impl Engine {
     /// planned time; nor does a rule on the schedule keep it back. None: no such schedule is set up, or the
     /// collection that it runs is gone.
     pub async fn run_schedule(&self, name: &ScheduleName) -> Result<Option<ScheduleRunResult>, EmitError> {
-        Ok(self.run_schedule_once(name, None).await?.map(|(ran, _)| ran))
+        Ok(self.run_schedule_idempotent(name, None).await?.map(|(ran, _)| ran))
     }
 
     /// The same under an idempotency key, and whether it repeats an earlier request: then nothing is made, and the
     /// answer is that request's.
-    pub async fn run_schedule_once(
+    pub async fn run_schedule_idempotent(
         &self,
         name: &ScheduleName,
         idempotency: Option<Idempotency>,
@@ -59,30 +59,30 @@ impl Engine {
         let Some(schedule) = setup.schedules.iter().find(|schedule| schedule.name == *name) else {
             return Ok(None);
         };
-        match &schedule.makes {
+        match &schedule.action {
             Makes::Event(event) => {
                 let mut event = NewEvent::clone(event);
                 event.context.insert("schedule".into(), name.to_string());
-                self.emit_once(event, idempotency).await
+                self.emit_scheduled_event(event, idempotency).await
             }
-            Makes::Run(run) => self.run_once(run.clone(), idempotency).await,
-            Makes::Order(order) => self.add_once(NewOrder::clone(order), idempotency).await,
+            Makes::Run(run) => self.run_scheduled_collection(run.clone(), idempotency).await,
+            Makes::Order(order) => self.add_scheduled_order(NewOrder::clone(order), idempotency).await,
         }
     }
 
     /// The answer recorded for an earlier run of a schedule under this key; None if there is no key, or it is new.
-    pub async fn recorded_run(
+    pub async fn find_recorded_schedule_run(
         &self,
         idempotency: Option<&Idempotency>,
     ) -> Result<Option<ScheduleRunResult>, EmitError> {
         let Some(used) = idempotency else { return Ok(None) };
         let recorded = self.store().recorded_answer(used.clone()).await.map_err(EmitError::Store)?;
         let Some(text) = recorded.map_err(EmitError::Refused)? else { return Ok(None) };
-        let ran = serde_json::from_str(&text).ok().and_then(RecordedScheduleRun::into_ran);
+        let ran = serde_json::from_str(&text).ok().and_then(RecordedScheduleRun::into_result);
         ran.map(Some).ok_or_else(|| Refused::IdempotencyConflict(used.key.clone()).into())
     }
 
-    async fn emit_once(
+    async fn emit_scheduled_event(
         &self,
         event: NewEvent,
         idempotency: Option<Idempotency>,
@@ -91,12 +91,12 @@ impl Engine {
         Ok(receipt.events.first().map(|event| (ScheduleRunResult::Event(event.id), receipt.repeated)))
     }
 
-    async fn run_once(
+    async fn run_scheduled_collection(
         &self,
         run: NewRun,
         idempotency: Option<Idempotency>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
-        match self.run(run, idempotency).await? {
+        match self.run_collection(run, idempotency).await? {
             Ok(ran) => {
                 let repeated = ran.repeated;
                 Ok(Some((ScheduleRunResult::Task(ran), repeated)))
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// A schedule's own id is used again once its last order has ended.
-    async fn add_once(
+    async fn add_scheduled_order(
         &self,
         order: NewOrder,
         idempotency: Option<Idempotency>,

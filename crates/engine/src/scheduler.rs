@@ -16,16 +16,16 @@ use crate::node::Node;
 const LOOK_AHEAD_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(look_ahead(node)).await;
+    stop.run_until_cancelled(schedule_ahead(node)).await;
 }
 
-async fn look_ahead(node: Arc<Node>) {
-    let mut saturated = node.saturated.subscribe();
+async fn schedule_ahead(node: Arc<Node>) {
+    let mut saturated = node.is_saturated.subscribe();
     while saturated.wait_for(|saturated| *saturated).await.is_ok() {
         if node.time.is_in_service()
-            && let Err(error) = node.store.schedule(2 * node.slots.all(), node.time.now()).await
+            && let Err(error) = node.store.schedule(2 * node.slots.total(), node.time.now()).await
         {
-            node.store_failed();
+            node.count_store_error();
             tracing::debug!(%error, "the look-ahead waits for the store");
         }
         sleep(LOOK_AHEAD_INTERVAL).await;

@@ -52,8 +52,8 @@ impl EmissionLoad {
     /// That of the smallest emission.
     const SMALLEST: Self = Self { emissions: 1, events: 1, bytes: size_of::<NewEvent>() };
 
-    fn of(emission: &Emission) -> Self {
-        let bytes = emission.events.iter().map(size).sum();
+    fn from_emission(emission: &Emission) -> Self {
+        let bytes = emission.events.iter().map(event_size).sum();
         Self { emissions: 1, events: emission.events.len(), bytes }
     }
 
@@ -73,13 +73,13 @@ impl EmissionLoad {
         }
     }
 
-    fn within(self, bound: Self) -> bool {
+    fn fits_into(self, bound: Self) -> bool {
         self.emissions <= bound.emissions && self.events <= bound.events && self.bytes <= bound.bytes
     }
 }
 
 /// About how many bytes an event takes.
-fn size(event: &NewEvent) -> usize {
+fn event_size(event: &NewEvent) -> usize {
     let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     size_of::<NewEvent>() + event.value.as_str().len() + context
 }
@@ -88,26 +88,26 @@ fn size(event: &NewEvent) -> usize {
 #[derive(Debug)]
 struct LoadReservation {
     load: EmissionLoad,
-    of: Arc<Mutex<EmissionLoad>>,
+    total: Arc<Mutex<EmissionLoad>>,
 }
 
 impl LoadReservation {
     /// One that is larger than the bound by itself gets in when nothing else waits: somebody has already taken
     /// it into memory.
-    fn take(of: &Arc<Mutex<EmissionLoad>>, load: EmissionLoad) -> Option<Self> {
+    fn try_reserve(of: &Arc<Mutex<EmissionLoad>>, load: EmissionLoad) -> Option<Self> {
         let mut waiting = of.lock().unwrap_or_else(PoisonError::into_inner);
         let together = waiting.plus(load);
-        if !together.within(MAX_WAITING) && *waiting != EmissionLoad::EMPTY {
+        if !together.fits_into(MAX_WAITING) && *waiting != EmissionLoad::EMPTY {
             return None;
         }
         *waiting = together;
-        Some(Self { load, of: of.clone() })
+        Some(Self { load, total: of.clone() })
     }
 }
 
 impl Drop for LoadReservation {
     fn drop(&mut self) {
-        let mut waiting = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.total.lock().unwrap_or_else(PoisonError::into_inner);
         *waiting = waiting.minus(self.load);
     }
 }
@@ -117,26 +117,26 @@ type EmitResult = Result<Receipt, EmitError>;
 #[derive(Debug)]
 struct PendingEmission {
     emission: Emission,
-    answer: oneshot::Sender<EmitResult>,
-    share: LoadReservation,
+    reply: oneshot::Sender<EmitResult>,
+    reservation: LoadReservation,
 }
 
 /// Where producers hand over what they emit.
 #[derive(Clone, Debug)]
 pub(crate) struct EmissionSender {
-    pending: mpsc::UnboundedSender<PendingEmission>,
-    waiting: Arc<Mutex<EmissionLoad>>,
+    emissions: mpsc::UnboundedSender<PendingEmission>,
+    waiting_load: Arc<Mutex<EmissionLoad>>,
 }
 
 impl EmissionSender {
     /// Answers when the events are durable.
     pub(crate) async fn emit(&self, emission: Emission) -> EmitResult {
-        let share =
-            LoadReservation::take(&self.waiting, EmissionLoad::of(&emission)).ok_or(EmitError::Overloaded)?;
+        let share = LoadReservation::try_reserve(&self.waiting_load, EmissionLoad::from_emission(&emission))
+            .ok_or(EmitError::Overloaded)?;
         let (answer, answered) = oneshot::channel();
         let closed = |_| EmitError::Store(StoreError::Closed);
-        self.pending
-            .send(PendingEmission { emission, answer, share })
+        self.emissions
+            .send(PendingEmission { emission, reply: answer, reservation: share })
             .map_err(|_| EmitError::Store(StoreError::Closed))?;
         answered.await.map_err(closed)?
     }
@@ -145,51 +145,51 @@ impl EmissionSender {
 /// The room.
 pub(crate) struct Sequencer {
     node: Arc<Node>,
-    inbox: EmissionQueue,
+    queue: EmissionQueue,
 }
 
 /// What was handed over and is to be journaled.
 #[derive(Debug)]
 struct EmissionQueue {
-    pending: mpsc::UnboundedReceiver<PendingEmission>,
+    emissions: mpsc::UnboundedReceiver<PendingEmission>,
     /// One that no longer fitted into the last batch.
-    held_over: Option<PendingEmission>,
+    carried_over: Option<PendingEmission>,
     /// How many emissions the last batch had, and until when as many are waited for.
-    last: usize,
-    linger: Instant,
+    last_batch_len: usize,
+    linger_until: Instant,
 }
 
 impl EmissionQueue {
     fn new(pending: mpsc::UnboundedReceiver<PendingEmission>) -> Self {
-        Self { pending, held_over: None, last: 0, linger: Instant::now() }
+        Self { emissions: pending, carried_over: None, last_batch_len: 0, linger_until: Instant::now() }
     }
 
     /// The first one of the next batch; none if there will be none.
-    async fn first(&mut self, stop: &CancellationToken) -> Option<PendingEmission> {
+    async fn wait_for_first(&mut self, stop: &CancellationToken) -> Option<PendingEmission> {
         loop {
-            if let Some(pending) = self.held_over.take() {
+            if let Some(pending) = self.carried_over.take() {
                 return Some(pending);
             }
             tokio::select! {
                 biased;
-                pending = self.pending.recv() => return pending,
-                () = stop.cancelled(), if !self.pending.is_closed() => self.pending.close(),
+                pending = self.emissions.recv() => return pending,
+                () = stop.cancelled(), if !self.emissions.is_closed() => self.emissions.close(),
             }
         }
     }
 
     /// The first one and whatever else waits or comes in a moment, as far as it fits.
-    async fn gather(&mut self, first: PendingEmission) -> Vec<PendingEmission> {
+    async fn fill_batch(&mut self, first: PendingEmission) -> Vec<PendingEmission> {
         // Producers that were answered a moment ago may have the next one ready.
         tokio::task::yield_now().await;
-        let mut load = first.share.load;
+        let mut load = first.reservation.load;
         let mut batch = vec![first];
-        while load.plus(EmissionLoad::SMALLEST).within(MAX_BATCH)
-            && let Some(next) = self.next(batch.len()).await
+        while load.plus(EmissionLoad::SMALLEST).fits_into(MAX_BATCH)
+            && let Some(next) = self.next_for_batch(batch.len()).await
         {
-            load = load.plus(next.share.load);
-            if !load.within(MAX_BATCH) {
-                self.held_over = Some(next);
+            load = load.plus(next.reservation.load);
+            if !load.fits_into(MAX_BATCH) {
+                self.carried_over = Some(next);
                 break;
             }
             batch.push(next);
@@ -198,106 +198,111 @@ impl EmissionQueue {
     }
 
     /// The next one for a batch that has so many.
-    async fn next(&mut self, gathered: usize) -> Option<PendingEmission> {
-        match self.pending.try_recv() {
+    async fn next_for_batch(&mut self, gathered: usize) -> Option<PendingEmission> {
+        match self.emissions.try_recv() {
             Ok(pending) => Some(pending),
-            Err(_) if gathered >= self.last || self.linger < Instant::now() + TIMER_RESOLUTION => None,
-            Err(_) => timeout_at(self.linger, self.pending.recv()).await.ok().flatten(),
+            Err(_)
+                if gathered >= self.last_batch_len
+                    || self.linger_until < Instant::now() + TIMER_RESOLUTION =>
+            {
+                None
+            }
+            Err(_) => timeout_at(self.linger_until, self.emissions.recv()).await.ok().flatten(),
         }
     }
 
     /// So many emissions were committed, which took so long.
-    fn committed(&mut self, emissions: usize, took: Duration) {
-        self.last = emissions;
-        self.linger = Instant::now() + (took / LINGER_DIVISOR).min(MAX_LINGER);
+    fn record_commit(&mut self, emissions: usize, took: Duration) {
+        self.last_batch_len = emissions;
+        self.linger_until = Instant::now() + (took / LINGER_DIVISOR).min(MAX_LINGER);
     }
 }
 
 impl Sequencer {
     pub(crate) fn new(node: Arc<Node>) -> (EmissionSender, Self) {
         let (sender, pending) = mpsc::unbounded_channel();
-        let intake = EmissionSender { pending: sender, waiting: Arc::default() };
-        (intake, Self { node, inbox: EmissionQueue::new(pending) })
+        let intake = EmissionSender { emissions: sender, waiting_load: Arc::default() };
+        (intake, Self { node, queue: EmissionQueue::new(pending) })
     }
 
     /// Journals until told to stop, and then what was handed over before.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        while let Some(first) = self.inbox.first(&stop).await {
-            let batch = self.inbox.gather(first).await;
+        while let Some(first) = self.queue.wait_for_first(&stop).await {
+            let batch = self.queue.fill_batch(first).await;
             let (emissions, begun) = (batch.len(), Instant::now());
-            self.commit(batch).await;
-            self.inbox.committed(emissions, begun.elapsed());
+            self.commit_batch(batch).await;
+            self.queue.record_commit(emissions, begun.elapsed());
         }
     }
 
-    async fn commit(&self, batch: Vec<PendingEmission>) {
+    async fn commit_batch(&self, batch: Vec<PendingEmission>) {
         let node = &self.node;
         let mut emissions = Vec::with_capacity(batch.len());
         let mut producers = Vec::with_capacity(batch.len());
-        for PendingEmission { emission, answer, share } in batch {
+        for PendingEmission { emission, reply: answer, reservation: share } in batch {
             emissions.push(emission);
             producers.push((answer, share));
         }
-        let kept = node.changes.watched().then(|| emissions.clone());
+        let kept = node.task_changes.has_subscribers().then(|| emissions.clone());
         let delayed = emissions.iter().flat_map(|emission| &emission.events).any(|event| event.due.is_some());
         let now = node.time.now();
-        let mut reserved = self.reserve(&emissions);
-        let asked = node.held.asked();
-        match node.store.append(emissions, node.claim(&reserved), now).await {
+        let mut reserved = self.reserve_slots(&emissions);
+        let asked = node.start_gate.pause_version();
+        match node.store.append(emissions, node.build_claim(&reserved), now).await {
             Ok((receipts, mut claims)) => {
-                self.journaled(&receipts, kept.as_deref());
+                self.report_journaled(&receipts, kept.as_deref());
                 if claims.turned_away > 0 {
-                    node.slots.missed(claims.turned_away);
+                    node.slots.record_missed(claims.turned_away);
                 }
-                node.start(&mut claims, &mut reserved, asked);
-                self.hint(&claims, delayed);
+                node.start_claimed_tasks(&mut claims, &mut reserved, asked);
+                self.wake_worker_if_needed(&claims, delayed);
                 for ((answer, _share), receipt) in producers.into_iter().zip(receipts) {
                     // A producer that no longer listens has its events all the same.
                     let _ = answer.send(receipt.map_err(EmitError::Refused));
                 }
             }
             Err(error) => {
-                node.store_failed();
+                node.count_store_error();
                 tracing::debug!(%error, emissions = producers.len(), "emissions could not be journaled");
                 for (answer, _share) in producers {
                     let _ = answer.send(Err(EmitError::Store(error.clone())));
                 }
             }
         }
-        node.slots.give_back(reserved);
+        node.slots.return_unused(reserved);
     }
 
     /// Sets slots aside for the tasks that this batch will make.
-    fn reserve(&self, emissions: &[Emission]) -> ReservedSlots {
+    fn reserve_slots(&self, emissions: &[Emission]) -> ReservedSlots {
         let slots = &self.node.slots;
-        let free = slots.available();
-        if free == 0 || slots.troubled() {
-            return ReservedSlots::none();
+        let free = slots.available_count();
+        if free == 0 || slots.is_store_failing() {
+            return ReservedSlots::empty();
         }
         let events = emissions.iter().flat_map(|emission| &emission.events);
-        slots.reserve(self.node.configured().ready_tasks(events, free, self.node.time.now()))
+        slots.reserve(self.node.active_setup().estimate_ready_tasks(events, free, self.node.time.now()))
     }
 
     /// Tells the worker what this claim left: others that are ready, or tasks whose time will come.
-    fn hint(&self, claims: &Claims, delayed: bool) {
+    fn wake_worker_if_needed(&self, claims: &Claims, delayed: bool) {
         if claims.more || delayed {
-            self.node.signals.work();
+            self.node.signals.notify_work();
         }
     }
 
-    fn journaled(&self, receipts: &[Result<Receipt, Refused>], kept: Option<&[Emission]>) {
+    fn report_journaled(&self, receipts: &[Result<Receipt, Refused>], kept: Option<&[Emission]>) {
         let node = &self.node;
         let fresh = |receipt: &&Receipt| !receipt.repeated;
         let new = receipts.iter().flatten().filter(fresh);
         node.metrics.events_emitted.inc_by(new.clone().map(|receipt| receipt.events.len() as u64).sum());
         // Whoever emits and then reads finds what was emitted.
         if let Some(last) = new.flat_map(|receipt| &receipt.events).map(|event| event.id).max() {
-            node.signals.grown(last);
+            node.signals.advance_journal_head(last);
         }
         let at = node.time.now();
         for (receipt, emission) in receipts.iter().zip(kept.unwrap_or_default()) {
             if let Some(receipt) = receipt.as_ref().ok().filter(fresh) {
-                node.changes.created(&emission.events, &receipt.events, at);
+                node.task_changes.notify_created(&emission.events, &receipt.events, at);
             }
         }
     }
@@ -311,45 +316,54 @@ mod tests {
     fn what_waits_is_bounded_and_given_back() {
         let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
         let half = EmissionLoad { emissions: 1, events: 1, bytes: MAX_WAITING.bytes / 2 };
-        let first = LoadReservation::take(&waiting, half).unwrap();
-        let second = LoadReservation::take(&waiting, half).unwrap();
-        assert!(LoadReservation::take(&waiting, half).is_none());
+        let first = LoadReservation::try_reserve(&waiting, half).unwrap();
+        let second = LoadReservation::try_reserve(&waiting, half).unwrap();
+        assert!(LoadReservation::try_reserve(&waiting, half).is_none());
         drop(first);
-        assert!(LoadReservation::take(&waiting, half).is_some());
+        assert!(LoadReservation::try_reserve(&waiting, half).is_some());
         drop(second);
         assert_eq!(*waiting.lock().unwrap(), EmissionLoad::EMPTY);
     }
 
-    fn handed_over(sender: &mpsc::UnboundedSender<PendingEmission>) {
+    fn enqueue_emission(sender: &mpsc::UnboundedSender<PendingEmission>) {
         let emission = Emission { events: vec![], idempotency: None };
-        let share = LoadReservation::take(&Arc::default(), EmissionLoad::of(&emission)).unwrap();
-        sender.send(PendingEmission { emission, answer: oneshot::channel().0, share }).unwrap();
+        let share =
+            LoadReservation::try_reserve(&Arc::default(), EmissionLoad::from_emission(&emission)).unwrap();
+        sender.send(PendingEmission { emission, reply: oneshot::channel().0, reservation: share }).unwrap();
     }
 
     /// How many are in a batch whose second and third emission come so late.
-    async fn gathered(last: usize, took: Duration, later: Duration) -> usize {
+    async fn batch_len_with_late_emissions(last: usize, took: Duration, later: Duration) -> usize {
         let (sender, pending) = mpsc::unbounded_channel();
         let mut inbox = EmissionQueue::new(pending);
-        inbox.committed(last, took);
-        handed_over(&sender);
-        let first = inbox.first(&CancellationToken::new()).await.unwrap();
+        inbox.record_commit(last, took);
+        enqueue_emission(&sender);
+        let first = inbox.wait_for_first(&CancellationToken::new()).await.unwrap();
         let others = async {
             tokio::time::sleep(later).await;
-            (0..2).for_each(|_| handed_over(&sender));
+            (0..2).for_each(|_| enqueue_emission(&sender));
         };
-        let (batch, ()) = tokio::join!(inbox.gather(first), others);
+        let (batch, ()) = tokio::join!(inbox.fill_batch(first), others);
         batch.len()
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_who_were_just_answered_are_waited_for() {
         let ms = Duration::from_millis;
-        assert_eq!(gathered(3, ms(24), ms(2)).await, 3);
-        assert_eq!(gathered(1, ms(24), ms(2)).await, 1, "a lone one does not wait");
-        assert_eq!(gathered(3, ms(24), ms(4)).await, 1, "nobody waits for longer than it is worth");
-        assert_eq!(gathered(3, ms(20_000), ms(6)).await, 1, "a commit that hung is no measure");
+        assert_eq!(batch_len_with_late_emissions(3, ms(24), ms(2)).await, 3);
+        assert_eq!(batch_len_with_late_emissions(1, ms(24), ms(2)).await, 1, "a lone one does not wait");
         assert_eq!(
-            gathered(3, ms(4), ms(1)).await,
+            batch_len_with_late_emissions(3, ms(24), ms(4)).await,
+            1,
+            "nobody waits for longer than it is worth"
+        );
+        assert_eq!(
+            batch_len_with_late_emissions(3, ms(20_000), ms(6)).await,
+            1,
+            "a commit that hung is no measure"
+        );
+        assert_eq!(
+            batch_len_with_late_emissions(3, ms(4), ms(1)).await,
             1,
             "what is shorter than a timer can tell is not waited for"
         );
@@ -359,12 +373,12 @@ mod tests {
     async fn who_comes_later_does_not_wait() {
         let (sender, pending) = mpsc::unbounded_channel();
         let mut inbox = EmissionQueue::new(pending);
-        inbox.committed(8, Duration::from_millis(40));
+        inbox.record_commit(8, Duration::from_millis(40));
         tokio::time::sleep(Duration::from_millis(6)).await;
-        handed_over(&sender);
-        let first = inbox.first(&CancellationToken::new()).await.unwrap();
+        enqueue_emission(&sender);
+        let first = inbox.wait_for_first(&CancellationToken::new()).await.unwrap();
         let begun = Instant::now();
-        assert_eq!(inbox.gather(first).await.len(), 1);
+        assert_eq!(inbox.fill_batch(first).await.len(), 1);
         assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
@@ -372,9 +386,10 @@ mod tests {
     fn a_large_one_gets_in_alone() {
         let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
         let huge = EmissionLoad { emissions: 1, events: MAX_WAITING.events + 1, bytes: 1 };
-        let share = LoadReservation::take(&waiting, huge).unwrap();
+        let share = LoadReservation::try_reserve(&waiting, huge).unwrap();
         assert!(
-            LoadReservation::take(&waiting, EmissionLoad { emissions: 1, events: 1, bytes: 1 }).is_none()
+            LoadReservation::try_reserve(&waiting, EmissionLoad { emissions: 1, events: 1, bytes: 1 })
+                .is_none()
         );
         drop(share);
     }

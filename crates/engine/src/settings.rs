@@ -24,17 +24,17 @@ pub struct Settings {
     /// How long a node may be silent before its work is given to others.
     pub lease: Duration,
     /// How often the rescuer looks.
-    pub sweep: Duration,
-    pub journal: Retention,
-    pub history: Retention,
+    pub sweep_interval: Duration,
+    pub journal_retention: Retention,
+    pub history_retention: Retention,
     /// How long an unused object is kept after its last event.
-    pub objects: Duration,
-    pub rooms: EnabledServices,
+    pub object_retention: Duration,
+    pub services: EnabledServices,
     /// The time source of the node. Measure the clock of a store's server before opening the store, so that nothing is
     /// written by a clock that is off.
-    pub time: Arc<TimeSource>,
+    pub time_source: Arc<TimeSource>,
     /// A run that ends by itself; a node that goes on for ever has none.
-    pub bound: Option<BoundedRun>,
+    pub bounded_run: Option<BoundedRun>,
 }
 
 /// What a bounded run does. It takes handlers and routes as the store has them.
@@ -56,13 +56,13 @@ impl Default for Settings {
             registrant: "server".into(),
             slots: 16,
             lease: Duration::from_secs(30),
-            sweep: Duration::from_secs(5),
-            journal: Retention::default(),
-            history: Retention::default(),
-            objects: OBJECTS_RETAIN_FOR,
-            rooms: EnabledServices::default(),
-            time: Arc::default(),
-            bound: None,
+            sweep_interval: Duration::from_secs(5),
+            journal_retention: Retention::default(),
+            history_retention: Retention::default(),
+            object_retention: OBJECTS_RETAIN_FOR,
+            services: EnabledServices::default(),
+            time_source: Arc::default(),
+            bounded_run: None,
         }
     }
 }
@@ -89,24 +89,24 @@ pub struct Setup {
     pub handlers: Vec<HandlerSpec>,
     pub routes: Routes,
     /// The shares of tenants in the round robin; 1 for those not named.
-    pub tenants: BTreeMap<Tenant, Weight>,
+    pub tenant_weights: BTreeMap<Tenant, Weight>,
     pub schedules: Vec<ScheduleSpec>,
     pub chains: Vec<Chain>,
     /// Which chains events make orders for.
     pub chain_routes: ChainRoutes,
     /// What is configured in files, by its key in the stream, and a digest of each.
-    pub files: BTreeMap<String, String>,
+    pub file_digests: BTreeMap<String, String>,
 }
 
 /// Makes an event, a task or an order at planned times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleSpec {
     pub name: ScheduleName,
-    pub when: cron::Schedule,
-    pub makes: Makes,
+    pub cron: cron::Schedule,
+    pub action: Makes,
     pub catch_up: CatchUp,
     /// Only times that passed no longer ago are made up for.
-    pub catch_up_within: Duration,
+    pub catch_up_window: Duration,
     pub overlap: Overlap,
     /// Each firing is put off by a part of this, the same on every node.
     pub jitter: Duration,
@@ -117,10 +117,10 @@ impl ScheduleSpec {
     pub fn new(name: ScheduleName, when: cron::Schedule, makes: Makes) -> Self {
         Self {
             name,
-            when,
-            makes,
+            cron: when,
+            action: makes,
             catch_up: CatchUp::default(),
-            catch_up_within: Duration::from_secs(24 * 3600),
+            catch_up_window: Duration::from_secs(24 * 3600),
             overlap: Overlap::default(),
             jitter: Duration::ZERO,
         }

@@ -29,7 +29,7 @@ pub(crate) enum Pause {
 }
 
 impl Pause {
-    fn holds(&self, task: &Claimed, of: &QueueOf) -> bool {
+    fn applies_to(&self, task: &Claimed, of: &QueueOf) -> bool {
         match (self, of) {
             (Self::Rule(rule), of) => rule.holds(&task.handler, of, task.subject.tenant()),
             (Self::Chain(path), QueueOf::Node { chain, .. }) => path == chain,
@@ -40,7 +40,7 @@ impl Pause {
         }
     }
 
-    fn same_place(&self, other: &Self) -> bool {
+    fn has_same_scope(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Rule(one), Self::Rule(other)) => one.same_place(other),
             (Self::Chain(one), Self::Chain(other)) => one == other,
@@ -54,12 +54,12 @@ impl Pause {
 
 #[derive(Debug, Default)]
 pub(crate) struct StartGate {
-    holds: RwLock<RecordedPauses>,
+    pauses: RwLock<RecordedPauses>,
     /// How many are about to begin: those who said so since the last time something was set, and those before.
     /// Which of the two is which changes each time.
-    beginning: [AtomicUsize; 2],
-    turn: AtomicUsize,
-    setting: Mutex<()>,
+    starting_counts: [AtomicUsize; 2],
+    generation: AtomicUsize,
+    pause_lock: Mutex<()>,
 }
 
 /// One who is about to begin, until it is dropped.
@@ -74,7 +74,7 @@ impl Drop for StartGuard<'_> {
 
 #[derive(Debug, Default)]
 struct RecordedPauses {
-    set: u64,
+    count: u64,
     /// The latest one of each place, and which one it was.
     latest: Vec<(u64, Pause)>,
 }
@@ -85,47 +85,47 @@ pub(crate) struct PauseVersion(u64);
 
 impl StartGate {
     /// The store has taken it. When this returns, nothing that it holds begins any more.
-    pub(crate) async fn hold(&self, hold: Pause) {
-        let _one_at_a_time = self.setting.lock().await;
-        self.set(hold);
-        let before = self.turn.fetch_add(1, Ordering::SeqCst) % 2;
-        while self.beginning[before].load(Ordering::SeqCst) > 0 {
+    pub(crate) async fn pause(&self, hold: Pause) {
+        let _one_at_a_time = self.pause_lock.lock().await;
+        self.record_pause(hold);
+        let before = self.generation.fetch_add(1, Ordering::SeqCst) % 2;
+        while self.starting_counts[before].load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
         }
     }
 
-    fn set(&self, hold: Pause) {
-        let mut holds = self.holds.write().unwrap_or_else(PoisonError::into_inner);
-        holds.set += 1;
-        let number = holds.set;
-        holds.latest.retain(|(_, other)| !other.same_place(&hold));
+    fn record_pause(&self, hold: Pause) {
+        let mut holds = self.pauses.write().unwrap_or_else(PoisonError::into_inner);
+        holds.count += 1;
+        let number = holds.count;
+        holds.latest.retain(|(_, other)| !other.has_same_scope(&hold));
         holds.latest.push((number, hold));
     }
 
     /// An attempt is about to look and to begin. One that says so too late to be waited for finds what was set.
-    pub(crate) fn beginning(&self) -> StartGuard<'_> {
-        let count = &self.beginning[self.turn.load(Ordering::SeqCst) % 2];
+    pub(crate) fn announce_start(&self) -> StartGuard<'_> {
+        let count = &self.starting_counts[self.generation.load(Ordering::SeqCst) % 2];
         count.fetch_add(1, Ordering::SeqCst);
         StartGuard(count)
     }
 
-    pub(crate) fn asked(&self) -> PauseVersion {
-        PauseVersion(self.holds.read().unwrap_or_else(PoisonError::into_inner).set)
+    pub(crate) fn pause_version(&self) -> PauseVersion {
+        PauseVersion(self.pauses.read().unwrap_or_else(PoisonError::into_inner).count)
     }
 
     /// Whether something that was set since then holds the queue of this task.
-    pub(crate) fn since(&self, asked: PauseVersion, task: &Claimed) -> bool {
-        let holds = self.holds.read().unwrap_or_else(PoisonError::into_inner);
-        if holds.set == asked.0 {
+    pub(crate) fn is_paused_since(&self, asked: PauseVersion, task: &Claimed) -> bool {
+        let holds = self.pauses.read().unwrap_or_else(PoisonError::into_inner);
+        if holds.count == asked.0 {
             return false;
         }
-        let of = queue_of(&task.subject);
+        let of = queue_of_subject(&task.subject);
         let mut later = holds.latest.iter().filter(|(number, _)| *number > asked.0);
-        later.any(|(_, hold)| hold.holds(task, &of))
+        later.any(|(_, hold)| hold.applies_to(task, &of))
     }
 }
 
-fn queue_of(subject: &Subject) -> QueueOf {
+fn queue_of_subject(subject: &Subject) -> QueueOf {
     match subject {
         Subject::Event(_) => QueueOf::Events,
         Subject::Run(run) => QueueOf::Collection(run.pair.collection.clone()),

@@ -50,18 +50,18 @@ impl TaskChangeNotifier {
         self.sender.subscribe()
     }
 
-    pub(crate) fn watched(&self) -> bool {
+    pub(crate) fn has_subscribers(&self) -> bool {
         self.sender.receiver_count() > 0
     }
 
     /// Tasks were made for these events.
-    pub(crate) fn created(&self, events: &[NewEvent], sequenced: &[Sequenced], at: Timestamp) {
-        if !self.watched() {
+    pub(crate) fn notify_created(&self, events: &[NewEvent], sequenced: &[Sequenced], at: Timestamp) {
+        if !self.has_subscribers() {
             return;
         }
         for (event, sequenced) in events.iter().zip(sequenced) {
             for id in &sequenced.tasks {
-                let Some(handler) = handler_of(id, &event.kind) else { continue };
+                let Some(handler) = parse_handler_name(id, &event.kind) else { continue };
                 self.send(TaskChange {
                     id: id.clone(),
                     handler,
@@ -81,28 +81,32 @@ impl TaskChangeNotifier {
     }
 
     /// An attempt begins.
-    pub(crate) fn locked(&self, task: &Claimed, at: Timestamp) {
-        if self.watched() {
-            self.send(of_brief(&ClaimSummary::of(task), Status::Locked, at));
+    pub(crate) fn notify_attempt_started(&self, task: &Claimed, at: Timestamp) {
+        if self.has_subscribers() {
+            self.send(change_from_claim(&ClaimSummary::from_claimed(task), Status::Locked, at));
         }
     }
 
     /// An attempt has ended.
-    pub(crate) fn finished(
+    pub(crate) fn notify_attempt_finished(
         &self,
         task: &ClaimSummary,
         finished: &Finished,
         error: Option<&str>,
         at: Timestamp,
     ) {
-        if self.watched() {
+        if self.has_subscribers() {
             let error = error.map(Into::into);
-            self.send(TaskChange { error, due: finished.due, ..of_brief(task, finished.status, at) });
+            self.send(TaskChange {
+                error,
+                due: finished.due,
+                ..change_from_claim(task, finished.status, at)
+            });
         }
     }
 
     /// A task was made for a source, taken from somebody who is gone, or steered by a person.
-    pub(crate) fn moved(&self, task: Task, at: Timestamp) {
+    pub(crate) fn notify_task_state(&self, task: Task, at: Timestamp) {
         let due = match task.life.state {
             State::New { due } => Some(due),
             State::Scheduled
@@ -133,14 +137,14 @@ impl TaskChangeNotifier {
     }
 }
 
-fn of_brief(task: &ClaimSummary, status: Status, at: Timestamp) -> TaskChange {
+fn change_from_claim(task: &ClaimSummary, status: Status, at: Timestamp) -> TaskChange {
     TaskChange {
         id: task.id.clone(),
         handler: task.handler.clone(),
         tenant: task.tenant.clone(),
         collection: task.collection().into(),
         key: task.key.clone(),
-        event: task.event,
+        event: task.event_id,
         status,
         reason: None,
         attempt: task.attempt,
@@ -151,7 +155,7 @@ fn of_brief(task: &ClaimSummary, status: Status, at: Timestamp) -> TaskChange {
 }
 
 /// The handler in a task's id, which reads `handler_type_uuid`.
-fn handler_of(id: &TaskId, kind: &HandlingKey) -> Option<HandlerName> {
+fn parse_handler_name(id: &TaskId, kind: &HandlingKey) -> Option<HandlerName> {
     let (named, _uuid) = id.as_str().rsplit_once('_')?;
     HandlerName::new(named.strip_suffix(kind.as_str())?.strip_suffix('_')?).ok()
 }
@@ -166,7 +170,7 @@ mod tests {
     fn the_handler_is_read_from_the_id_whatever_the_names_hold() {
         let kind = HandlingKey::new("a_b.c_d").unwrap();
         let id = TaskId::new("in_dex_a", kind.as_str(), Realm(1).uuid(TaskSeq(9)));
-        assert_eq!(handler_of(&id, &kind).unwrap().as_str(), "in_dex_a");
-        assert_eq!(handler_of(&TaskId::from_text("nonsense"), &kind), None);
+        assert_eq!(parse_handler_name(&id, &kind).unwrap().as_str(), "in_dex_a");
+        assert_eq!(parse_handler_name(&TaskId::from_text("nonsense"), &kind), None);
     }
 }

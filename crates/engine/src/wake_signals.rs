@@ -12,25 +12,29 @@ pub(crate) struct WakeSignals {
     /// Wakes the worker: there may be work.
     pub(crate) worker: Notify,
     /// Wakes the desk where workers elsewhere wait: there may be work.
-    pub(crate) desk: Notify,
+    pub(crate) pull_broker: Notify,
     /// The newest id that somebody has told of.
-    pub(crate) head: watch::Sender<EventId>,
+    pub(crate) journal_head: watch::Sender<EventId>,
 }
 
 impl WakeSignals {
     pub(crate) fn new() -> Self {
-        Self { worker: Notify::new(), desk: Notify::new(), head: watch::Sender::new(EventId::ZERO) }
+        Self {
+            worker: Notify::new(),
+            pull_broker: Notify::new(),
+            journal_head: watch::Sender::new(EventId::ZERO),
+        }
     }
 
     /// There may be work.
-    pub(crate) fn work(&self) {
+    pub(crate) fn notify_work(&self) {
         self.worker.notify_one();
-        self.desk.notify_one();
+        self.pull_broker.notify_one();
     }
 
     /// The journal has grown up to this id.
-    pub(crate) fn grown(&self, head: EventId) {
-        self.head.send_if_modified(|known| {
+    pub(crate) fn advance_journal_head(&self, head: EventId) {
+        self.journal_head.send_if_modified(|known| {
             let newer = head > *known;
             *known = head.max(*known);
             newer
@@ -41,8 +45,8 @@ impl WakeSignals {
 impl Listener for WakeSignals {
     fn heard(&self, signal: Signal) {
         match signal {
-            Signal::Journal(head) => self.grown(head),
-            Signal::Work => self.work(),
+            Signal::Journal(head) => self.advance_journal_head(head),
+            Signal::Work => self.notify_work(),
         }
     }
 }

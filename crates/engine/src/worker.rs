@@ -32,60 +32,60 @@ const MIN_SLEEP: Duration = Duration::from_millis(20);
 /// The room.
 pub(crate) struct Worker {
     node: Arc<Node>,
-    ended: mpsc::UnboundedReceiver<EndedAttempt>,
+    ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>,
     /// Ends that the store has not taken yet.
-    kept: Vec<EndedAttempt>,
+    unsent_ends: Vec<EndedAttempt>,
     /// There may be work.
-    look: bool,
+    may_have_work: bool,
     /// When the next waiting task falls due.
-    due: Option<Timestamp>,
+    next_due: Option<Timestamp>,
     /// The store did not answer the last time.
-    failing: bool,
-    patience: StoreBackoff,
+    is_store_failing: bool,
+    backoff: StoreBackoff,
 }
 
 impl Worker {
     pub(crate) fn new(node: Arc<Node>, ended: mpsc::UnboundedReceiver<EndedAttempt>) -> Self {
         Self {
             node,
-            ended,
-            kept: vec![],
-            look: true,
-            due: None,
-            failing: false,
-            patience: StoreBackoff::new(),
+            ended_attempts: ended,
+            unsent_ends: vec![],
+            may_have_work: true,
+            next_due: None,
+            is_store_failing: false,
+            backoff: StoreBackoff::new(),
         }
     }
 
     /// Works until told to stop; then sends the ends that are left.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        while self.wait(&stop).await {
-            self.turn().await;
+        while self.wait_for_work(&stop).await {
+            self.flush_and_claim().await;
         }
-        self.last_ends().await;
+        self.flush_remaining_ends().await;
     }
 
     /// Waits until there is something to do. `false`: it is time to stop.
-    async fn wait(&mut self, stop: &CancellationToken) -> bool {
-        if self.failing {
+    async fn wait_for_work(&mut self, stop: &CancellationToken) -> bool {
+        if self.is_store_failing {
             return tokio::select! {
-                () = sleep(self.patience.wait()) => true,
+                () = sleep(self.backoff.next_delay()) => true,
                 () = stop.cancelled() => false,
             };
         }
         loop {
-            let room = self.node.slots.for_backlog() > 0;
-            if self.look && room {
+            let room = self.node.slots.available_for_backlog() > 0;
+            if self.may_have_work && room {
                 return true;
             }
-            let saturated = self.look && !room && !self.node.slots.spent();
-            self.node.saturated.send_if_modified(|was| std::mem::replace(was, saturated) != saturated);
-            let nap = self.nap();
+            let saturated = self.may_have_work && !room && !self.node.slots.is_budget_spent();
+            self.node.is_saturated.send_if_modified(|was| std::mem::replace(was, saturated) != saturated);
+            let nap = self.sleep_duration();
             tokio::select! {
-                taken = self.ended.recv_many(&mut self.kept, MAX_ENDS_PER_BATCH) => return taken > 0,
-                () = self.node.signals.worker.notified() => self.look = true,
-                () = self.node.slots.returned() => {}
-                () = sleep(nap) => self.look = true,
+                taken = self.ended_attempts.recv_many(&mut self.unsent_ends, MAX_ENDS_PER_BATCH) => return taken > 0,
+                () = self.node.signals.worker.notified() => self.may_have_work = true,
+                () = self.node.slots.wait_for_returned() => {}
+                () = sleep(nap) => self.may_have_work = true,
                 () = stop.cancelled() => return false,
             }
         }
@@ -93,46 +93,52 @@ impl Worker {
 
     /// How long to sleep: until the next task falls due, and never so long that a lost signal or a clock that
     /// was put right would matter.
-    fn nap(&self) -> Duration {
-        let longest = self.node.slots.keeping().unwrap_or(Duration::MAX).min(self.node.settings.sweep);
-        let due = self.due.map_or(longest, |due| due.since(self.node.time.now()).max(MIN_SLEEP));
+    fn sleep_duration(&self) -> Duration {
+        let longest = self
+            .node
+            .slots
+            .fresh_reserve_duration()
+            .unwrap_or(Duration::MAX)
+            .min(self.node.settings.sweep_interval);
+        let due = self.next_due.map_or(longest, |due| due.since(self.node.time.now()).max(MIN_SLEEP));
         due.min(longest)
     }
 
     /// Sends the ends that are waiting, and claims for the slots that are free.
-    async fn turn(&mut self) {
+    async fn flush_and_claim(&mut self) {
         // Attempts that are through but for a moment on this thread come along.
         tokio::task::yield_now().await;
-        while self.kept.len() < MAX_ENDS_PER_BATCH
-            && let Ok(ended) = self.ended.try_recv()
+        while self.unsent_ends.len() < MAX_ENDS_PER_BATCH
+            && let Ok(ended) = self.ended_attempts.try_recv()
         {
-            self.kept.push(ended);
+            self.unsent_ends.push(ended);
         }
-        let mut reserved = self.node.slots.reserve(self.node.slots.for_backlog());
-        let claim = self.node.claim(&reserved);
-        let asked = self.node.held.asked();
-        let (claimed, ends) = (claim.is_some(), !self.kept.is_empty());
-        match self.ask(claim).await {
+        let mut reserved = self.node.slots.reserve(self.node.slots.available_for_backlog());
+        let claim = self.node.build_claim(&reserved);
+        let asked = self.node.start_gate.pause_version();
+        let (claimed, ends) = (claim.is_some(), !self.unsent_ends.is_empty());
+        match self.send_ends_or_claim(claim).await {
             Ok(mut claims) => {
-                self.recovered();
+                self.record_recovery();
                 if claimed {
                     // More, and yet nothing for this node: there is no use in asking again at once.
-                    self.look = claims.more && !claims.tasks.is_empty();
-                    self.due = earliest(claims.next_due, self.due.filter(|due| *due > self.node.time.now()));
+                    self.may_have_work = claims.more && !claims.tasks.is_empty();
+                    self.next_due =
+                        earliest(claims.next_due, self.next_due.filter(|due| *due > self.node.time.now()));
                 } else {
                     // Without a slot an end may still have made way for others. With slots there was no claim
                     // because this node has no handlers.
-                    self.look = reserved.count() == 0 && (self.look || ends);
+                    self.may_have_work = reserved.count() == 0 && (self.may_have_work || ends);
                 }
-                self.node.start(&mut claims, &mut reserved, asked);
+                self.node.start_claimed_tasks(&mut claims, &mut reserved, asked);
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.record_failure(&error),
         }
     }
 
-    async fn ask(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
-        if !self.kept.is_empty() {
-            return self.finish(claim).await;
+    async fn send_ends_or_claim(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
+        if !self.unsent_ends.is_empty() {
+            return self.send_ends(claim).await;
         }
         match claim {
             Some(claim) => self.node.store.claim(claim, self.node.time.now()).await,
@@ -140,25 +146,25 @@ impl Worker {
         }
     }
 
-    async fn finish(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
-        let endings: Vec<Ending> = self.kept.iter().map(|ended| ended.ending.clone()).collect();
+    async fn send_ends(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
+        let endings: Vec<Ending> = self.unsent_ends.iter().map(|ended| ended.ending.clone()).collect();
         let at = self.node.time.now();
         let (results, claims) = self.node.store.finish(endings, claim, at).await?;
-        for (ended, result) in std::mem::take(&mut self.kept).into_iter().zip(results) {
-            self.finished(ended, result, at);
+        for (ended, result) in std::mem::take(&mut self.unsent_ends).into_iter().zip(results) {
+            self.report_end(ended, result, at);
         }
         Ok(claims)
     }
 
     /// Tells of one end what became of it.
-    fn finished(&mut self, ended: EndedAttempt, result: Result<Finished, Rejected>, at: Timestamp) {
+    fn report_end(&mut self, ended: EndedAttempt, result: Result<Finished, Rejected>, at: Timestamp) {
         let node = &self.node;
         let task = &ended.task;
         match result {
             Ok(finished) => {
-                node.finished(&ended, &finished, at);
+                node.report_finished_attempt(&ended, &finished, at);
                 let delays = ended.ending.emits.iter().filter_map(|emit| emit.due);
-                self.due = delays.chain(finished.due).chain(self.due).min();
+                self.next_due = delays.chain(finished.due).chain(self.next_due).min();
             }
             Err(rejected) => {
                 tracing::info!(task.id = %task.id, attempt = task.attempt, %rejected, "an attempt's end was refused");
@@ -166,42 +172,42 @@ impl Worker {
         }
     }
 
-    fn recovered(&mut self) {
-        if std::mem::take(&mut self.failing) {
+    fn record_recovery(&mut self) {
+        if std::mem::take(&mut self.is_store_failing) {
             tracing::debug!("the store answers again");
-            self.patience.reset();
-            self.node.slots.set_troubled(false);
+            self.backoff.reset();
+            self.node.slots.set_store_failing(false);
         }
     }
 
-    fn failed(&mut self, error: &StoreError) {
-        self.node.store_failed();
-        self.failing = true;
-        self.look = true;
-        self.node.slots.set_troubled(true);
-        tracing::debug!(%error, ends = self.kept.len(), "the worker waits for the store");
+    fn record_failure(&mut self, error: &StoreError) {
+        self.node.count_store_error();
+        self.is_store_failing = true;
+        self.may_have_work = true;
+        self.node.slots.set_store_failing(true);
+        tracing::debug!(%error, ends = self.unsent_ends.len(), "the worker waits for the store");
     }
 
     /// The ends that are left when the node stops. Those that the store does not take in time are its loss:
     /// the rescuer gives the tasks to others.
-    async fn last_ends(&mut self) {
+    async fn flush_remaining_ends(&mut self) {
         let deadline = Instant::now() + FINAL_FLUSH_TIMEOUT;
         loop {
-            while let Ok(ended) = self.ended.try_recv() {
-                self.kept.push(ended);
+            while let Ok(ended) = self.ended_attempts.try_recv() {
+                self.unsent_ends.push(ended);
             }
-            if self.kept.is_empty() {
+            if self.unsent_ends.is_empty() {
                 return;
             }
-            match self.finish(None).await {
+            match self.send_ends(None).await {
                 Ok(_) => {}
                 Err(error) if error == StoreError::Closed || Instant::now() >= deadline => {
-                    tracing::error!(%error, ends = self.kept.len(), "the ends of attempts could not be stored");
+                    tracing::error!(%error, ends = self.unsent_ends.len(), "the ends of attempts could not be stored");
                     return;
                 }
                 Err(error) => {
-                    self.failed(&error);
-                    sleep(self.patience.wait()).await;
+                    self.record_failure(&error);
+                    sleep(self.backoff.next_delay()).await;
                 }
             }
         }

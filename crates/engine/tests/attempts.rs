@@ -276,7 +276,7 @@ async fn every_line_is_kept_in_order_up_to_the_limit() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..LINES {
-                d.log.line(now(), Level::Info, format!("line {n}")).await;
+                d.log.write_line(now(), Level::Info, format!("line {n}")).await;
             }
             let last = LogLine { time: now(), level: Level::Info, message: "with the end".into() };
             AttemptOutcome { logs: vec![last], ..AttemptOutcome::done() }
@@ -302,7 +302,7 @@ async fn lines_of_many_attempts_do_not_mix_and_those_of_failures_stay() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..50 {
-                d.log.line(now(), Level::Info, format!("{} {n}", d.task.attempt)).await;
+                d.log.write_line(now(), Level::Info, format!("{} {n}", d.task.attempt)).await;
             }
             if d.task.attempt == 1 { AttemptOutcome::failed("once") } else { AttemptOutcome::done() }
         })
@@ -334,7 +334,7 @@ async fn a_cancelled_task_ends_its_attempt() {
     let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let running = watcher.until(|c| c.status == Status::Locked).await;
-    engine.cancel(&running.id).await.unwrap().unwrap();
+    engine.cancel_task(&running.id).await.unwrap().unwrap();
     let told = watcher.until(|c| c.status == Status::Error).await;
     assert_eq!(told.reason, Some(EndReason::Canceled));
     assert!(engine.metrics_text().await.contains("tasks_ended_total{handler=\"h\",status=\"error\"} 1"));

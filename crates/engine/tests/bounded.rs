@@ -22,7 +22,7 @@ fn house(diary: &CallLog) -> TestEngineBuilder {
 
 fn bounded(diary: &CallLog, handlers: &[&str], max_events: u64) -> TestEngineBuilder {
     let mut house = house(diary);
-    house.settings.bound = Some(bound(handlers, max_events));
+    house.settings.bounded_run = Some(bound(handlers, max_events));
     house
 }
 
@@ -32,8 +32,8 @@ fn bound(handlers: &[&str], max_events: u64) -> BoundedRun {
 
 /// A node that runs nothing has told the store of the handlers, and these events wait.
 async fn serve_before(store: &SqliteStore, mut house: TestEngineBuilder, events: Vec<NewEvent>) {
-    house.settings.rooms.worker = false;
-    house.settings.rooms.rescuer = false;
+    house.settings.services.worker = false;
+    house.settings.services.rescuer = false;
     let engine = house.start(store).await;
     if !events.is_empty() {
         emit(&engine, events).await;
@@ -51,7 +51,7 @@ async fn no_more_attempts_begin_than_were_asked_for() {
         let events = (0..5).map(|number| event("a", &format!("k{round}-{number}"))).collect();
         emit(&engine, events).await;
     }
-    soon("the bound", engine.bound_reached()).await;
+    soon("the bound", engine.wait_for_attempt_limit()).await;
     assert_eq!(diary.read().len(), 25);
     engine.stop(TEST_TIMEOUT).await;
     assert_eq!(diary.read().len(), 25);
@@ -69,7 +69,7 @@ async fn only_the_named_handlers_are_run() {
     emit(&engine, (0..4).map(|number| event("a", &format!("k{number}"))).collect()).await;
     emit(&engine, (0..3).map(|number| event("b", &format!("k{number}"))).collect()).await;
     watcher.ended(3).await;
-    soon("the bound", engine.bound_reached()).await;
+    soon("the bound", engine.wait_for_attempt_limit()).await;
     assert_eq!(diary.read(), ["other"; 3]);
     let nodes = store.nodes().await.unwrap();
     assert_eq!(nodes[0].abilities.handlers, [name("other")].into());
@@ -90,9 +90,9 @@ async fn a_failure_that_is_tried_again_counts_twice() {
     };
     serve_before(&store, house(), vec![event("a", "x")]).await;
     let mut house = house();
-    house.settings.bound = Some(bound(&[], 2));
+    house.settings.bounded_run = Some(bound(&[], 2));
     let engine = house.start(&store).await;
-    soon("the bound", engine.bound_reached()).await;
+    soon("the bound", engine.wait_for_attempt_limit()).await;
     assert_eq!(diary.read().len(), 2);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -107,10 +107,10 @@ async fn a_guest_changes_nothing_for_the_others() {
     let before = store.registration().await.unwrap();
     // It knows one of the handlers, and no routes at all.
     let mut guest = TestEngineBuilder::default().handler("other", noting(&diary));
-    guest.settings.bound = Some(bound(&[], 1));
-    guest.settings.sweep = Duration::from_millis(10);
+    guest.settings.bounded_run = Some(bound(&[], 1));
+    guest.settings.sweep_interval = Duration::from_millis(10);
     let engine = guest.start(&store).await;
-    soon("the bound", engine.bound_reached()).await;
+    soon("the bound", engine.wait_for_attempt_limit()).await;
     emit(&engine, vec![event("a", "z")]).await;
     engine.stop(TEST_TIMEOUT).await;
     assert_eq!(diary.read(), ["other"]);
@@ -127,18 +127,21 @@ async fn a_guest_that_knows_better_is_told_so_and_runs_nothing() {
     let (store, diary) = (store(), CallLog::default());
     let everything = bound(&[], 1);
     let mine = house(&diary).setup;
-    assert_eq!(everything.check(&store, &mine).await.unwrap(), Err(BoundedRunError::NoHandlersRegistered));
+    assert_eq!(
+        everything.check_registered_handlers(&store, &mine).await.unwrap(),
+        Err(BoundedRunError::NoHandlersRegistered)
+    );
     let known = TestEngineBuilder::default()
         .handler_with("one", |spec| spec.def.retry.max = 9, noting(&diary))
         .route("a", "one");
     serve_before(&store, known, vec![event("a", "x")]).await;
     assert_eq!(
-        everything.check(&store, &mine).await.unwrap(),
+        everything.check_registered_handlers(&store, &mine).await.unwrap(),
         Err(BoundedRunError::HandlerDiffers(name("one")))
     );
     let other = bound(&["other"], 1);
     assert_eq!(
-        other.check(&store, &mine).await.unwrap(),
+        other.check_registered_handlers(&store, &mine).await.unwrap(),
         Err(BoundedRunError::HandlerNotRegistered(name("other")))
     );
     let engine = bounded(&diary, &[], 1).start(&store).await;
@@ -146,5 +149,5 @@ async fn a_guest_that_knows_better_is_told_so_and_runs_nothing() {
     engine.stop(TEST_TIMEOUT).await;
     assert!(diary.read().is_empty());
     serve_before(&store, house(&diary), vec![]).await;
-    assert_eq!(everything.check(&store, &mine).await.unwrap(), Ok(()));
+    assert_eq!(everything.check_registered_handlers(&store, &mine).await.unwrap(), Ok(()));
 }

@@ -16,7 +16,7 @@ use pointsman_engine::{AttemptOutcome, EmitError, Engine};
 async fn journal(engine: &Engine) -> Vec<EventId> {
     let (mut ids, mut after) = (Vec::new(), EventId::ZERO);
     loop {
-        let page = engine.observer().page(&Filter::default(), after, None, 1000).await.unwrap();
+        let page = engine.observer().read_page(&Filter::default(), after, None, 1000).await.unwrap();
         let emitted = page.events.iter().filter(|event| !event.is_engine());
         ids.extend(emitted.map(|event| event.id));
         if page.scanned >= page.extent.head {

@@ -31,9 +31,9 @@ fn follow(
     tokio::spawn(async move {
         let mut seen = Vec::new();
         while !enough(&seen) {
-            engine.observer().matched(&filter, &mut after).await;
+            engine.observer().wait_for_match(&filter, &mut after).await;
             woken.fetch_add(1, Ordering::Relaxed);
-            let page = engine.observer().page(&filter, after, None, 100).await.unwrap();
+            let page = engine.observer().read_page(&filter, after, None, 100).await.unwrap();
             assert!(!page.extent.is_torn(after));
             seen.extend(page.events);
             after = page.scanned;
@@ -48,11 +48,11 @@ fn ids(events: &[Arc<Event>]) -> Vec<EventId> {
 
 /// Where the journal ends, as the tail has it from now on.
 async fn head(engine: &Engine) -> EventId {
-    let head = engine.observer().extent().await.unwrap().head;
-    engine.observer().page(&Filter::default(), head, None, 1).await.unwrap();
+    let head = engine.observer().read_extent().await.unwrap().head;
+    engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap();
     until("the tail", || async {
         let before = metric(engine, "pointsman_journal_reads_total");
-        engine.observer().page(&Filter::default(), head, None, 1).await.unwrap();
+        engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap();
         metric(engine, "pointsman_journal_reads_total") == before
     })
     .await;
@@ -131,23 +131,23 @@ async fn a_cursor_moves_over_what_does_not_match_and_is_not_torn() {
         }
         let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
         while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().more {}
-        let head = engine.observer().extent().await.unwrap().head;
-        engine.observer().page(&Filter::default(), head, None, 1).await.unwrap()
+        let head = engine.observer().read_extent().await.unwrap().head;
+        engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap()
     };
     let last = tokio::select! {
-        () = engine.observer().matched(&filter, &mut after) => panic!("nothing of it has come"),
+        () = engine.observer().wait_for_match(&filter, &mut after) => panic!("nothing of it has come"),
         page = flood => page.extent.head,
     };
     assert_eq!(after, last);
-    assert!(engine.observer().extent().await.unwrap().is_torn(begin));
+    assert!(engine.observer().read_extent().await.unwrap().is_torn(begin));
     let before = metric(&engine, "pointsman_journal_reads_total");
-    let page = engine.observer().page(&filter, after, None, 10).await.unwrap();
+    let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
     assert!(page.events.is_empty() && !page.extent.is_torn(after));
     assert_eq!(metric(&engine, "pointsman_journal_reads_total"), before);
 
     let mine = emit(&engine, vec![event("a", "mine")]).await.events[0].id;
-    soon("its own", engine.observer().matched(&filter, &mut after)).await;
-    let page = engine.observer().page(&filter, after, None, 10).await.unwrap();
+    soon("its own", engine.observer().wait_for_match(&filter, &mut after)).await;
+    let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
     assert_eq!(ids(&page.events), [mine]);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -158,7 +158,7 @@ async fn who_comes_in_between_misses_nothing() {
     const EVENTS: usize = 400;
     let store = store();
     let engine = TestEngineBuilder::default().start(&store).await;
-    let begin = engine.observer().extent().await.unwrap().head;
+    let begin = engine.observer().read_extent().await.unwrap().head;
     let emitting = {
         let engine = engine.clone();
         tokio::spawn(async move {

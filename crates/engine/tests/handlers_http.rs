@@ -217,28 +217,32 @@ async fn a_busy_target_is_waited_for_at_no_cost() {
         let after = jiff::Timestamp::now().as_microsecond();
         let Ended::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
         assert!((before..=after).contains(&(until.micros() - 3_600_000_000)));
-        assert_eq!(outcome.target, Some(Target::Busy { until }));
+        assert_eq!(outcome.target_health, Some(Target::Busy { until }));
     }
     let never = &[("retry-after", "3600"), ("content-type", "application/json")];
     let refused = answered(429, never, r#"{"retry":false}"#).await;
     assert!(failure(&refused).1, "{refused:?}");
-    assert!(matches!(refused.target, Some(Target::Busy { .. })));
+    assert!(matches!(refused.target_health, Some(Target::Busy { .. })));
 }
 
 #[tokio::test]
 async fn every_answer_tells_how_the_target_fares() {
     for (status, headers) in [(200, &[][..]), (204, &[]), (307, &[]), (404, &[]), (410, &[])] {
-        assert_eq!(answered(status, headers, "").await.target, Some(Target::Well), "{status}");
+        assert_eq!(answered(status, headers, "").await.target_health, Some(Target::Well), "{status}");
     }
-    assert_eq!(answered(200, JSON, r#"{"emit":1}"#).await.target, Some(Target::Well), "it works, if oddly");
+    assert_eq!(
+        answered(200, JSON, r#"{"emit":1}"#).await.target_health,
+        Some(Target::Well),
+        "it works, if oddly"
+    );
     for (status, headers) in [(500, &[("retry-after", "3600")][..]), (502, &[]), (503, &[])] {
         let outcome = answered(status, headers, "").await;
-        assert_eq!(outcome.target, Some(Target::Unwell), "{status}");
+        assert_eq!(outcome.target_health, Some(Target::Unwell), "{status}");
         assert!(matches!(outcome.ended, Ended::Failed { after: None, last: false, .. }), "{status}");
     }
     let busy = answered(429, &[], "").await;
     assert!(matches!(busy.ended, Ended::Failed { last: false, .. }), "it did not say how long: {busy:?}");
-    assert!(matches!(busy.target, Some(Target::Busy { .. })));
+    assert!(matches!(busy.target_health, Some(Target::Busy { .. })));
 }
 
 #[tokio::test]
@@ -250,7 +254,7 @@ async fn an_unreachable_target_is_told_by_its_root_cause() {
     let (error, last) = failure(&outcome);
     assert!(error.starts_with(&format!("cannot reach http://{address}: Connection refused")), "{error}");
     assert!(!last && !error.contains("secret"));
-    assert_eq!(outcome.target, Some(Target::Unwell));
+    assert_eq!(outcome.target_health, Some(Target::Unwell));
 }
 
 #[tokio::test]
@@ -280,7 +284,7 @@ async fn an_answer_that_breaks_off_is_a_failure() {
     let outcome = run(&handler(url), task()).await.0;
     let (error, last) = failure(&outcome);
     assert!(error.contains("broke off") && !last, "{error}");
-    assert_eq!(outcome.target, Some(Target::Unwell));
+    assert_eq!(outcome.target_health, Some(Target::Unwell));
 }
 
 #[tokio::test]
@@ -301,7 +305,7 @@ async fn cancelling_ends_the_request() {
     cancel.cancel();
     let outcome = running.await.unwrap();
     assert!(failure(&outcome).0.contains("cancelled"));
-    assert_eq!(outcome.target, Some(Target::Unwell), "if it was cut because it took too long");
+    assert_eq!(outcome.target_health, Some(Target::Unwell), "if it was cut because it took too long");
 }
 
 #[tokio::test]
@@ -317,7 +321,7 @@ async fn addresses_that_are_not_allowed_are_never_connected_to() {
         assert!(last, "{host}: {error}");
         assert!(error.contains("127.0.0.1") || error.contains("::1"), "{error}");
         assert!(error.contains("network.allow"), "{error}");
-        assert_eq!(outcome.target, None, "nobody was asked");
+        assert_eq!(outcome.target_health, None, "nobody was asked");
     }
     assert!(inbox.take().is_empty());
 }

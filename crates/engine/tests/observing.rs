@@ -13,7 +13,7 @@ use pointsman_core::store::Journal;
 use pointsman_engine::Engine;
 
 async fn page(engine: &Engine, after: EventId, limit: usize) -> Page {
-    engine.observer().page(&Filter::default(), after, None, limit).await.unwrap()
+    engine.observer().read_page(&Filter::default(), after, None, limit).await.unwrap()
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn what_was_emitted_is_read_at_once_and_in_order() {
         after = part.scanned;
     }
     assert_eq!(read, ids);
-    let newest = engine.observer().newest(&Filter::default(), EventId::ZERO, 3).await.unwrap();
+    let newest = engine.observer().read_newest(&Filter::default(), EventId::ZERO, 3).await.unwrap();
     let newest: Vec<_> = newest.events.iter().map(|event| event.id).collect();
     assert_eq!(newest, [ids[199], ids[198], ids[197]]);
     engine.stop(TEST_TIMEOUT).await;
@@ -54,7 +54,7 @@ async fn filters_apply_near_the_head_and_behind_it() {
     emit(&engine, vec![event("c", "x"), event("a.d", "x"), event("c", "x")]).await;
     let only = Filter { kinds: vec![kind("a")], ..Filter::default() };
     for (after, expected) in [(EventId::ZERO, 2), (first, 1)] {
-        let page = engine.observer().page(&only, after, None, 10).await.unwrap();
+        let page = engine.observer().read_page(&only, after, None, 10).await.unwrap();
         assert_eq!(page.events.len(), expected);
         assert_eq!(page.scanned, page.extent.head);
     }
@@ -71,7 +71,10 @@ async fn a_foreign_cursor_is_torn_and_a_known_one_is_not() {
         let foreign = EventId::new(last.get() + 1).unwrap();
         assert!(page(&engine, foreign, 10).await.extent.is_torn(foreign));
     }
-    assert_eq!(engine.observer().extent().await.unwrap(), Extent { forgotten: EventId::ZERO, head: last });
+    assert_eq!(
+        engine.observer().read_extent().await.unwrap(),
+        Extent { forgotten: EventId::ZERO, head: last }
+    );
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -92,7 +95,7 @@ async fn a_thousand_followers_share_their_reads() {
             ready.wait().await;
             let (mut after, mut seen) = (begin, Vec::new());
             while seen.len() < EVENTS {
-                engine.observer().matched(&Filter::default(), &mut after).await;
+                engine.observer().wait_for_match(&Filter::default(), &mut after).await;
                 let page = page(&engine, after, 100).await;
                 seen.extend(page.events.iter().map(|event| event.id));
                 after = page.scanned;
@@ -130,7 +133,7 @@ async fn a_cursor_in_memory_is_torn_when_the_journal_forgets_what_follows_it() {
 
     let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
     while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().more {}
-    let extent = engine.observer().extent().await.unwrap();
+    let extent = engine.observer().read_extent().await.unwrap();
     assert!(extent.is_torn(first));
     soon("the tail to know", async {
         while !page(&engine, first, 1).await.extent.is_torn(first) {

@@ -80,7 +80,7 @@ async fn told_times(engine: &Engine, order: &OrderKey, last: &str, times: usize)
     soon(last, async {
         let mut left = times;
         loop {
-            let page = engine.observer().page(&filter, after, None, 1000).await.unwrap();
+            let page = engine.observer().read_page(&filter, after, None, 1000).await.unwrap();
             after = page.scanned;
             for event in &page.events {
                 let fields: serde_json::Value = event.value.to().unwrap();
@@ -93,7 +93,7 @@ async fn told_times(engine: &Engine, order: &OrderKey, last: &str, times: usize)
                     return;
                 }
             }
-            engine.observer().matched(&filter, &mut after).await;
+            engine.observer().wait_for_match(&filter, &mut after).await;
         }
     })
     .await;

@@ -62,9 +62,9 @@ async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
     assert_eq!(task.attempts.len(), 1);
     // The large ones that waited fill more than one page.
     let (mut after, mut handled) = (EventId::ZERO, 0);
-    let head = engine.observer().extent().await.unwrap().head;
+    let head = engine.observer().read_extent().await.unwrap().head;
     while after < head {
-        let page = engine.observer().page(&Default::default(), after, Some(head), 1000).await.unwrap();
+        let page = engine.observer().read_page(&Default::default(), after, Some(head), 1000).await.unwrap();
         handled +=
             page.events.iter().filter(|event| event.kind.as_str() != "c" && !event.is_engine()).count();
         after = page.scanned;

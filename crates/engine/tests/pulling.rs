@@ -22,11 +22,11 @@ fn asking(max: usize, wait: Duration) -> PullRequest {
 }
 
 async fn pull(engine: &Engine, max: usize) -> Vec<Claimed> {
-    soon("tasks", engine.pull(asking(max, TEST_TIMEOUT))).await.unwrap()
+    soon("tasks", engine.pull_tasks(asking(max, TEST_TIMEOUT))).await.unwrap()
 }
 
 async fn nothing_there(engine: &Engine) {
-    assert!(engine.pull(asking(1, Duration::from_millis(20))).await.unwrap().is_empty());
+    assert!(engine.pull_tasks(asking(1, Duration::from_millis(20))).await.unwrap().is_empty());
 }
 
 fn line(message: &str) -> LogLine {
@@ -50,23 +50,23 @@ async fn a_worker_waits_works_and_ends() {
     watcher.until(|change| change.status == Status::Locked).await;
     nothing_there(&engine).await;
 
-    let mut lines = engine.logged();
+    let mut lines = engine.subscribe_log_writes();
     let (id, fence) = (&leased.id, leased.fence);
-    assert_eq!(engine.pull_log(id, fence, vec![line("one"), line("two")]).await.unwrap(), Ok(2));
+    assert_eq!(engine.append_task_log(id, fence, vec![line("one"), line("two")]).await.unwrap(), Ok(2));
     soon("the log to be told of", lines.changed()).await.unwrap();
-    let until = engine.renew(id, fence, Some(HOUR * 2)).await.unwrap().unwrap();
+    let until = engine.renew_lease(id, fence, Some(HOUR * 2)).await.unwrap().unwrap();
     assert!(until > now().plus(HOUR));
     for wrong in [fence - 1, fence + 1] {
-        assert!(engine.renew(id, wrong, Some(HOUR)).await.unwrap().is_err());
-        assert!(engine.pull_log(id, wrong, vec![line("forged")]).await.unwrap().is_err());
-        assert!(engine.pull_end(id, wrong, AttemptOutcome::done()).await.unwrap().is_err());
+        assert!(engine.renew_lease(id, wrong, Some(HOUR)).await.unwrap().is_err());
+        assert!(engine.append_task_log(id, wrong, vec![line("forged")]).await.unwrap().is_err());
+        assert!(engine.end_leased_task(id, wrong, AttemptOutcome::done()).await.unwrap().is_err());
     }
     let outcome =
         AttemptOutcome { emits: vec![event("b", "y")], logs: vec![line("three")], ..AttemptOutcome::done() };
-    let finished = engine.pull_end(id, fence, outcome.clone()).await.unwrap().unwrap();
+    let finished = engine.end_leased_task(id, fence, outcome.clone()).await.unwrap().unwrap();
     assert_eq!((finished.status, finished.emitted.len()), (Status::Done, 1));
     assert_eq!(watcher.ended(1).await[0].id, *id);
-    assert!(engine.pull_end(id, fence, outcome).await.unwrap().is_err(), "it has ended");
+    assert!(engine.end_leased_task(id, fence, outcome).await.unwrap().is_err(), "it has ended");
     assert_eq!(logged(&store, id).await, ["one", "two", "three"]);
     let events = emitted(&engine).await;
     let cause = events[1].cause.unwrap();
@@ -80,13 +80,13 @@ async fn failures_and_snoozes_are_as_everywhere() {
     let engine = house().start(&store).await;
     emit(&engine, vec![event("a", "x")]).await;
     let first = pull(&engine, 1).await.remove(0);
-    let finished = engine.pull_end(&first.id, first.fence, snoozed(now())).await.unwrap().unwrap();
+    let finished = engine.end_leased_task(&first.id, first.fence, snoozed(now())).await.unwrap().unwrap();
     assert_eq!(finished.status, Status::New);
     for attempt in 2..=4 {
         let leased = pull(&engine, 1).await.remove(0);
         assert_eq!(leased.attempt, attempt);
         let failed = AttemptOutcome::failed(format!("fault {attempt}"));
-        engine.pull_end(&leased.id, leased.fence, failed).await.unwrap().unwrap();
+        engine.end_leased_task(&leased.id, leased.fence, failed).await.unwrap().unwrap();
     }
     let ended = task(&store, &first.id).await;
     assert_eq!((ended.life.state.status(), ended.error.as_deref()), (Status::Error, Some("fault 4")));
@@ -99,17 +99,17 @@ async fn failures_and_snoozes_are_as_everywhere() {
 async fn a_worker_that_vanishes_loses_its_lease_and_the_task_goes_on() {
     let store = store();
     let mut house = house();
-    house.settings.sweep = Duration::from_millis(20);
+    house.settings.sweep_interval = Duration::from_millis(20);
     let engine = house.start(&store).await;
     emit(&engine, vec![event("a", "x")]).await;
     let short = PullRequest { lease: Duration::from_millis(50), ..asking(1, TEST_TIMEOUT) };
-    let lost = soon("a task", engine.pull(short)).await.unwrap().remove(0);
+    let lost = soon("a task", engine.pull_tasks(short)).await.unwrap().remove(0);
     let next = pull(&engine, 1).await.remove(0);
     assert_eq!((&next.id, next.attempt), (&lost.id, 2));
-    assert_eq!(engine.renew(&lost.id, lost.fence, None).await.unwrap(), Err(Rejected::StaleFence));
-    assert!(engine.pull_log(&lost.id, lost.fence, vec![line("late")]).await.unwrap().is_err());
-    assert!(engine.pull_end(&lost.id, lost.fence, AttemptOutcome::done()).await.unwrap().is_err());
-    engine.pull_end(&next.id, next.fence, AttemptOutcome::done()).await.unwrap().unwrap();
+    assert_eq!(engine.renew_lease(&lost.id, lost.fence, None).await.unwrap(), Err(Rejected::StaleFence));
+    assert!(engine.append_task_log(&lost.id, lost.fence, vec![line("late")]).await.unwrap().is_err());
+    assert!(engine.end_leased_task(&lost.id, lost.fence, AttemptOutcome::done()).await.unwrap().is_err());
+    engine.end_leased_task(&next.id, next.fence, AttemptOutcome::done()).await.unwrap().unwrap();
     let done = task(&store, &next.id).await;
     assert_eq!((done.life.crashes, done.life.retries), (1, 0));
     let ends: Vec<_> = done.attempts.iter().map(|attempt| attempt.end).collect();
@@ -121,18 +121,18 @@ async fn a_worker_that_vanishes_loses_its_lease_and_the_task_goes_on() {
 async fn a_worker_that_renews_keeps_its_task() {
     let store = store();
     let mut house = house();
-    house.settings.sweep = Duration::from_millis(10);
+    house.settings.sweep_interval = Duration::from_millis(10);
     let engine = house.start(&store).await;
     emit(&engine, vec![event("a", "x")]).await;
     let lease = Duration::from_secs(2);
     let short = PullRequest { lease, ..asking(1, TEST_TIMEOUT) };
-    let kept = soon("a task", engine.pull(short)).await.unwrap().remove(0);
+    let kept = soon("a task", engine.pull_tasks(short)).await.unwrap().remove(0);
     let taken = now();
     while now().since(taken) < lease * 2 {
-        engine.renew(&kept.id, kept.fence, None).await.unwrap().unwrap();
+        engine.renew_lease(&kept.id, kept.fence, None).await.unwrap().unwrap();
         tokio::time::sleep(lease / 20).await;
     }
-    engine.pull_end(&kept.id, kept.fence, AttemptOutcome::done()).await.unwrap().unwrap();
+    engine.end_leased_task(&kept.id, kept.fence, AttemptOutcome::done()).await.unwrap().unwrap();
     assert_eq!(task(&store, &kept.id).await.life.crashes, 0);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -143,11 +143,11 @@ async fn after_a_cancel_everything_is_refused() {
     let engine = house().start(&store).await;
     emit(&engine, vec![event("a", "x")]).await;
     let leased = pull(&engine, 1).await.remove(0);
-    engine.cancel(&leased.id).await.unwrap().unwrap();
+    engine.cancel_task(&leased.id).await.unwrap().unwrap();
     let (id, fence) = (&leased.id, leased.fence);
-    assert!(engine.pull_log(id, fence, vec![line("late")]).await.unwrap().is_err());
-    assert!(engine.renew(id, fence, None).await.unwrap().is_err());
-    assert!(engine.pull_end(id, fence, AttemptOutcome::done()).await.unwrap().is_err());
+    assert!(engine.append_task_log(id, fence, vec![line("late")]).await.unwrap().is_err());
+    assert!(engine.renew_lease(id, fence, None).await.unwrap().is_err());
+    assert!(engine.end_leased_task(id, fence, AttemptOutcome::done()).await.unwrap().is_err());
     assert!(logged(&store, id).await.is_empty());
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -163,7 +163,7 @@ async fn workers_that_go_away_take_nothing_with_them() {
             tokio::spawn(async move {
                 // Some are gone before, some while tasks arrive.
                 let patience = Duration::from_micros(number * 50);
-                let asked = engine.pull(asking(3, TEST_TIMEOUT));
+                let asked = engine.pull_tasks(asking(3, TEST_TIMEOUT));
                 tokio::time::timeout(patience, asked).await.ok().map(Result::unwrap).unwrap_or_default()
             })
         })
@@ -178,7 +178,7 @@ async fn workers_that_go_away_take_nothing_with_them() {
         leased.extend(pull(&engine, 50).await);
     }
     for task in &leased {
-        engine.pull_end(&task.id, task.fence, AttemptOutcome::done()).await.unwrap().unwrap();
+        engine.end_leased_task(&task.id, task.fence, AttemptOutcome::done()).await.unwrap().unwrap();
     }
     for sequenced in &receipt.events {
         let done = task(&store, &sequenced.tasks[0]).await;
@@ -218,22 +218,22 @@ async fn tenants_and_rules_are_kept() {
     let north = Tenant::new("north").unwrap();
     emit(&engine, vec![event("a", "x"), NewEvent { tenant: north.clone(), ..event("a", "y") }]).await;
     let only = PullRequest { tenant: Some(north.clone()), ..asking(5, TEST_TIMEOUT) };
-    let leased = soon("a task", engine.pull(only)).await.unwrap();
+    let leased = soon("a task", engine.pull_tasks(only)).await.unwrap();
     assert_eq!(leased.len(), 1);
     assert_eq!(leased[0].subject.tenant(), &north);
-    let held = engine.leased(&leased[0].id, leased[0].fence).await.unwrap().unwrap();
+    let held = engine.find_leased_task(&leased[0].id, leased[0].fence).await.unwrap().unwrap();
     assert_eq!(held.tenant, north);
 
     let place = Place::Handler(name("audit"));
     let (by, reason) = ("ops".to_owned(), String::new());
     let rule = Rule { kind: RuleKind::Block, place: place.clone(), tenant: None, by, reason, since: now() };
-    engine.hold(rule).await.unwrap();
+    engine.set_rule(rule).await.unwrap();
     nothing_there(&engine).await;
     let waiting = tokio::spawn({
         let engine = engine.clone();
         async move { pull(&engine, 1).await }
     });
-    engine.release(RuleKind::Block, &place, None).await.unwrap();
+    engine.lift_rule(RuleKind::Block, &place, None).await.unwrap();
     assert_eq!(waiting.await.unwrap().len(), 1);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -245,13 +245,13 @@ async fn a_worker_may_come_back_to_another_node() {
     let receipt = emit(&one, vec![event("a", "x")]).await;
     let leased = pull(&one, 1).await.remove(0);
     let (id, fence) = (&leased.id, leased.fence);
-    assert_eq!(other.pull_log(id, fence, vec![line("elsewhere")]).await.unwrap(), Ok(1));
-    other.renew(id, fence, None).await.unwrap().unwrap();
+    assert_eq!(other.append_task_log(id, fence, vec![line("elsewhere")]).await.unwrap(), Ok(1));
+    other.renew_lease(id, fence, None).await.unwrap().unwrap();
     let outcome = AttemptOutcome { emits: vec![event("b", "y")], ..AttemptOutcome::done() };
-    other.pull_end(id, fence, outcome).await.unwrap().unwrap();
+    other.end_leased_task(id, fence, outcome).await.unwrap().unwrap();
     let events = emitted(&other).await;
     assert_eq!(events[1].cause.unwrap().event, Some(receipt.events[0].id));
-    assert!(one.renew(id, fence, None).await.unwrap().is_err());
+    assert!(one.renew_lease(id, fence, None).await.unwrap().is_err());
     one.stop(TEST_TIMEOUT).await;
     other.stop(TEST_TIMEOUT).await;
 }
@@ -264,12 +264,12 @@ async fn a_log_without_end_is_cut_where_others_are() {
     let leased = pull(&engine, 1).await.remove(0);
     for _ in 0..11 {
         let lines = (0..1000).map(|_| line("same")).collect();
-        engine.pull_log(&leased.id, leased.fence, lines).await.unwrap().unwrap();
+        engine.append_task_log(&leased.id, leased.fence, lines).await.unwrap().unwrap();
     }
-    assert_eq!(engine.pull_log(&leased.id, leased.fence, vec![line("more")]).await.unwrap(), Ok(0));
+    assert_eq!(engine.append_task_log(&leased.id, leased.fence, vec![line("more")]).await.unwrap(), Ok(0));
     let ended = Ended::Succeeded { result: None };
     let outcome = AttemptOutcome { ended, logs: vec![line("last")], ..AttemptOutcome::done() };
-    engine.pull_end(&leased.id, leased.fence, outcome).await.unwrap().unwrap();
+    engine.end_leased_task(&leased.id, leased.fence, outcome).await.unwrap().unwrap();
     let lines = logged(&store, &leased.id).await;
     assert_eq!(lines.len(), 10_001);
     assert!(lines[10_000].contains("output is cut here"));
@@ -284,15 +284,19 @@ async fn a_log_is_cut_where_others_are_whichever_node_takes_it() {
     // What an earlier attempt has logged is not counted against the next.
     let first = pull(&engine, 1).await.remove(0);
     let lines = |count: usize| (0..count).map(|_| line("same")).collect::<Vec<_>>();
-    assert_eq!(engine.pull_log(&first.id, first.fence, lines(3000)).await.unwrap(), Ok(3000));
-    engine.pull_end(&first.id, first.fence, AttemptOutcome::failed("again")).await.unwrap().unwrap();
+    assert_eq!(engine.append_task_log(&first.id, first.fence, lines(3000)).await.unwrap(), Ok(3000));
+    engine.end_leased_task(&first.id, first.fence, AttemptOutcome::failed("again")).await.unwrap().unwrap();
     let leased = pull(&engine, 1).await.remove(0);
     let (id, fence) = (&leased.id, leased.fence);
-    assert_eq!(engine.pull_log(id, fence, lines(9999)).await.unwrap(), Ok(9999));
+    assert_eq!(engine.append_task_log(id, fence, lines(9999)).await.unwrap(), Ok(9999));
     let other = house().start(&store).await;
-    assert_eq!(other.pull_log(id, fence, lines(5)).await.unwrap(), Ok(2), "one line, and the mark");
+    assert_eq!(other.append_task_log(id, fence, lines(5)).await.unwrap(), Ok(2), "one line, and the mark");
     let third = house().start(&store).await;
-    assert_eq!(third.pull_log(id, fence, lines(5)).await.unwrap(), Ok(0), "nothing comes after the mark");
+    assert_eq!(
+        third.append_task_log(id, fence, lines(5)).await.unwrap(),
+        Ok(0),
+        "nothing comes after the mark"
+    );
     let lines = logged(&store, id).await;
     assert_eq!(lines.len(), 3000 + 10_001);
     assert!(lines[13_000].contains("output is cut here"));
@@ -307,10 +311,10 @@ async fn a_lease_that_is_renewed_without_a_word_lasts_as_it_was_claimed() {
     let engine = house().start(&store).await;
     emit(&engine, vec![event("a", "x")]).await;
     let leased = pull(&engine, 1).await.remove(0);
-    let until = engine.renew(&leased.id, leased.fence, None).await.unwrap().unwrap();
+    let until = engine.renew_lease(&leased.id, leased.fence, None).await.unwrap().unwrap();
     assert!(until > now().plus(HOUR / 2));
     let other = house().start(&store).await;
-    let until = other.renew(&leased.id, leased.fence, None).await.unwrap().unwrap();
+    let until = other.renew_lease(&leased.id, leased.fence, None).await.unwrap().unwrap();
     assert!(until > now().plus(HOUR / 2), "also by a node that did not give it out");
     engine.stop(TEST_TIMEOUT).await;
     other.stop(TEST_TIMEOUT).await;
@@ -323,7 +327,7 @@ async fn a_worker_cannot_come_back_at_once_and_for_ever() {
     emit(&engine, vec![event("a", "x")]).await;
     let leased = pull(&engine, 1).await.remove(0);
     let at = now();
-    let finished = engine.pull_end(&leased.id, leased.fence, snoozed(at)).await.unwrap().unwrap();
+    let finished = engine.end_leased_task(&leased.id, leased.fence, snoozed(at)).await.unwrap().unwrap();
     assert!(finished.due.unwrap() >= at.plus(Duration::from_secs(1)));
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -334,15 +338,19 @@ async fn who_does_not_wait_is_told_of_nothing_only_if_there_is_nothing() {
     let engine = house().start(&store).await;
     for round in 0..50 {
         // Some wait and go away again; what is emitted meanwhile is there for whoever comes next.
-        let gone: Vec<_> = (0..3).map(|_| Box::pin(engine.pull(asking(1, TEST_TIMEOUT)))).collect();
+        let gone: Vec<_> = (0..3).map(|_| Box::pin(engine.pull_tasks(asking(1, TEST_TIMEOUT)))).collect();
         for mut waiting in gone {
             let waited = tokio::time::timeout(Duration::from_micros(300), &mut waiting).await;
             assert!(waited.is_err(), "there was nothing yet");
         }
         emit(&engine, vec![event("a", &format!("k{round}"))]).await;
-        let leased = engine.pull(asking(1, Duration::ZERO)).await.unwrap();
+        let leased = engine.pull_tasks(asking(1, Duration::ZERO)).await.unwrap();
         assert_eq!(leased.len(), 1, "in round {round}");
-        engine.pull_end(&leased[0].id, leased[0].fence, AttemptOutcome::done()).await.unwrap().unwrap();
+        engine
+            .end_leased_task(&leased[0].id, leased[0].fence, AttemptOutcome::done())
+            .await
+            .unwrap()
+            .unwrap();
     }
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -353,11 +361,11 @@ async fn a_node_that_stops_lets_its_workers_go() {
     let engine = house().start(&store).await;
     let waiting = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.pull(asking(1, TEST_TIMEOUT * 10)).await }
+        async move { engine.pull_tasks(asking(1, TEST_TIMEOUT * 10)).await }
     });
     // It is in line once it has found nothing; a stop before that is as good.
     tokio::task::yield_now().await;
     engine.stop(Duration::ZERO).await;
     assert!(soon("an answer", waiting).await.unwrap().unwrap_or_default().is_empty());
-    assert!(engine.pull(asking(1, TEST_TIMEOUT)).await.is_err());
+    assert!(engine.pull_tasks(asking(1, TEST_TIMEOUT)).await.is_err());
 }

@@ -88,12 +88,12 @@ impl FailingHandler {
         let filter = TaskFilter { handler: Some(name("h")), ..TaskFilter::default() };
         let mut request = RedriveRequest { filter, rate: None, canary: None, by: "ops".into() };
         change(&mut request);
-        self.engine.redrive(request).unwrap()
+        self.engine.start_redrive(request).unwrap()
     }
 
     async fn ended(&self, id: &str) -> Redrive {
-        until("the job to end", || async { self.engine.redrive_job(id).unwrap().state.has_ended() }).await;
-        self.engine.redrive_job(id).unwrap()
+        until("the job to end", || async { self.engine.find_redrive(id).unwrap().state.has_ended() }).await;
+        self.engine.find_redrive(id).unwrap()
     }
 
     async fn standing(&self, status: Status) -> usize {
@@ -115,14 +115,14 @@ async fn all_that_failed_run_again_the_oldest_first_but_for_the_cancelled() {
     let shop = FailingHandler::with_failures(TASKS).await;
     // One that a person has ended is not for others to begin again.
     let held = paused();
-    shop.engine.hold(held.clone()).await.unwrap();
+    shop.engine.set_rule(held.clone()).await.unwrap();
     let cancelled = emit(&shop.engine, vec![event("a", "other")]).await.events[0].tasks[0].clone();
-    shop.engine.cancel(&cancelled).await.unwrap().unwrap();
-    shop.engine.release(held.kind, &held.place, None).await.unwrap();
+    shop.engine.cancel_task(&cancelled).await.unwrap().unwrap();
+    shop.engine.lift_rule(held.kind, &held.place, None).await.unwrap();
 
-    let (count, sample) = shop.engine.count(TaskFilter::default(), u64::MAX).await.unwrap();
+    let (count, sample) = shop.engine.count_failed_tasks(TaskFilter::default(), u64::MAX).await.unwrap();
     assert_eq!((count, &sample[0].id), (TASKS as u64, &shop.failed[TASKS - 1]));
-    let (some, _) = shop.engine.count(TaskFilter::default(), 7).await.unwrap();
+    let (some, _) = shop.engine.count_failed_tasks(TaskFilter::default(), 7).await.unwrap();
     assert_eq!(some, 7);
 
     shop.mend();
@@ -160,7 +160,7 @@ async fn a_canary_that_is_well_lets_the_rest_follow() {
     shop.mend();
     let job = shop.ended(&shop.redrive(|request| request.canary = Some(3))).await;
     assert_eq!((job.state, job.retried), (RedriveState::Done, 20));
-    assert_eq!(shop.engine.redrives().len(), 1);
+    assert_eq!(shop.engine.list_redrives().len(), 1);
     until("all to be done", || async { shop.standing(Status::Done).await == 20 }).await;
     shop.engine.stop(TEST_TIMEOUT).await;
 }
@@ -170,7 +170,7 @@ async fn a_paced_redrive_can_be_stopped() {
     let shop = FailingHandler::with_failures(50).await;
     shop.mend();
     let id = shop.redrive(|request| request.rate = Some("1/h".parse().unwrap()));
-    until("the first", || async { shop.engine.redrive_job(&id).unwrap().retried == 1 }).await;
+    until("the first", || async { shop.engine.find_redrive(&id).unwrap().retried == 1 }).await;
     assert!(shop.engine.stop_redrive(&id));
     let job = shop.ended(&id).await;
     assert!(matches!(job.state, RedriveState::Stopped(_)));
@@ -180,13 +180,13 @@ async fn a_paced_redrive_can_be_stopped() {
     // A node that stops ends what it redrives.
     let id = shop.redrive(|request| request.rate = Some("1/h".parse().unwrap()));
     shop.engine.stop(Duration::ZERO).await;
-    assert!(shop.engine.redrive_job(&id).unwrap().state.has_ended());
+    assert!(shop.engine.find_redrive(&id).unwrap().state.has_ended());
 }
 
 #[tokio::test]
 async fn those_who_watch_are_told_of_what_runs_again() {
     let shop = FailingHandler::with_failures(20).await;
-    shop.engine.hold(paused()).await.unwrap();
+    shop.engine.set_rule(paused()).await.unwrap();
     let mut watcher = TaskWatcher::of(&shop.engine);
     shop.ended(&shop.redrive(|_| {})).await;
     for id in &shop.failed {
@@ -205,25 +205,25 @@ async fn few_redrives_go_on_at_a_time_and_no_two_about_the_same() {
         let (rate, canary) = (Some("1/h".parse().unwrap()), Some(2));
         RedriveRequest { filter, rate, canary, by: "ops".into() }
     };
-    let first = shop.engine.redrive(request(Some("h"), "object")).unwrap();
-    let same = shop.engine.redrive(request(Some("h"), "object"));
+    let first = shop.engine.start_redrive(request(Some("h"), "object")).unwrap();
+    let same = shop.engine.start_redrive(request(Some("h"), "object"));
     assert_eq!(same, Err(RedriveRefused::AlreadyRunning(first.clone())));
-    let job = shop.engine.redrive_job(&first).unwrap();
+    let job = shop.engine.find_redrive(&first).unwrap();
     assert_eq!((job.filter.handler, job.canary), (Some(name("h")), Some(2)));
     assert!(job.rate.is_some());
     // Each finds something, and waits for its next turn.
-    shop.engine.redrive(request(None, "object")).unwrap();
+    shop.engine.start_redrive(request(None, "object")).unwrap();
     let wide = |reasons| {
         let mut wide = request(None, "object");
         wide.filter = TaskFilter { reasons, ..TaskFilter::default() };
         wide
     };
-    shop.engine.redrive(wide(vec![])).unwrap();
-    shop.engine.redrive(wide(vec![EndReason::Failed])).unwrap();
+    shop.engine.start_redrive(wide(vec![])).unwrap();
+    shop.engine.start_redrive(wide(vec![EndReason::Failed])).unwrap();
     let reasons = vec![EndReason::Failed, EndReason::Canceled];
-    assert_eq!(shop.engine.redrive(wide(reasons.clone())), Err(RedriveRefused::TooMany));
+    assert_eq!(shop.engine.start_redrive(wide(reasons.clone())), Err(RedriveRefused::TooMany));
     assert!(shop.engine.stop_redrive(&first));
     shop.ended(&first).await;
-    shop.engine.redrive(wide(reasons)).unwrap();
+    shop.engine.start_redrive(wide(reasons)).unwrap();
     shop.engine.stop(Duration::ZERO).await;
 }

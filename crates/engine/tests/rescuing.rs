@@ -16,13 +16,13 @@ use pointsman_engine::{AttemptOutcome, Delivery, Setup};
 fn idle_house() -> TestEngineBuilder {
     let mut house =
         TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h");
-    house.settings.rooms.worker = false;
-    house.settings.rooms.rescuer = false;
+    house.settings.services.worker = false;
+    house.settings.services.rescuer = false;
     house
 }
 
 fn quick(mut house: TestEngineBuilder) -> TestEngineBuilder {
-    house.settings.sweep = Duration::from_millis(20);
+    house.settings.sweep_interval = Duration::from_millis(20);
     house.settings.lease = Duration::from_millis(200);
     house
 }
@@ -76,8 +76,8 @@ async fn a_node_that_was_given_up_ends_its_attempts_and_joins_again() {
         }
     };
     let mut house = TestEngineBuilder::default().handler("h", handler).route("a", "h");
-    house.settings.sweep = Duration::from_millis(20);
-    house.settings.rooms.rescuer = false;
+    house.settings.sweep_interval = Duration::from_millis(20);
+    house.settings.services.rescuer = false;
     let engine = house.start(&store).await;
     let mut watcher = TaskWatcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
@@ -119,7 +119,7 @@ async fn tasks_of_a_handler_that_is_gone_are_parked_and_can_be_adopted() {
         TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup;
     engine.reconfigure(back).await.unwrap();
     let mut watcher = TaskWatcher::of(&engine);
-    assert_eq!(engine.adopt(&name("h")).await.unwrap(), 1);
+    assert_eq!(engine.adopt_missing_tasks(&name("h")).await.unwrap(), 1);
     assert_eq!(watcher.ended(1).await[0].id, id);
     engine.reconfigure(Setup::default()).await.unwrap();
     engine.stop(TEST_TIMEOUT).await;

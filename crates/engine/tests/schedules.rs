@@ -58,7 +58,7 @@ fn long_ago() -> ScheduleSpec {
 /// Makes a schedule stand where it would if it had first been planned then.
 async fn planned_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: Timestamp) -> Vec<Standing> {
     let plan = |schedule: &&ScheduleSpec| {
-        let when = &schedule.when;
+        let when = &schedule.cron;
         let (zone, dialect) = (when.zone().name(), when.expression().dialect());
         Plan { name: schedule.name.clone(), expression: format!("{} {zone} {dialect}", when.expression()) }
     };

@@ -18,8 +18,8 @@ async fn a_run_is_told_what_to_do_and_its_emits_name_it() {
         echo '{"emit":[{"type":"order.found"}],"result":{"rows":3}}' >>"$POINTSMAN_EFFECTS""#;
     let engine = TestEngineBuilder::default().source("shop", &["orders"], script).start(&store).await;
     let mut watcher = TaskWatcher::of(&engine);
-    let mut lines = engine.logged();
-    let run = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
+    let mut lines = engine.subscribe_log_writes();
+    let run = engine.run_collection(run_of("shop/orders"), None).await.unwrap().unwrap();
     assert!(run.created && run.task.as_str().starts_with("shop_orders_"));
     let ended = watcher.ended(1).await.remove(0);
     assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event), ("shop", "orders", None));
@@ -49,7 +49,9 @@ async fn whoever_races_for_a_pair_gets_the_one_task_there_is() {
     let racers: Vec<_> = (0..100)
         .map(|_| {
             let engine = engine.clone();
-            tokio::spawn(async move { engine.run(run_of("shop/orders"), None).await.unwrap().unwrap() })
+            tokio::spawn(
+                async move { engine.run_collection(run_of("shop/orders"), None).await.unwrap().unwrap() },
+            )
         })
         .collect();
     let mut runs = Vec::new();
@@ -58,15 +60,15 @@ async fn whoever_races_for_a_pair_gets_the_one_task_there_is() {
     }
     assert_eq!(runs.iter().filter(|run| run.created).count(), 1);
     assert!(runs.iter().all(|run| run.task == runs[0].task));
-    assert_ne!(engine.run(run_of("shop/stock"), None).await.unwrap().unwrap().task, runs[0].task);
-    assert!(engine.run(run_of("shop/none"), None).await.unwrap().is_err());
-    assert!(engine.run(run_of("none/orders"), None).await.unwrap().is_err());
+    assert_ne!(engine.run_collection(run_of("shop/stock"), None).await.unwrap().unwrap().task, runs[0].task);
+    assert!(engine.run_collection(run_of("shop/none"), None).await.unwrap().is_err());
+    assert!(engine.run_collection(run_of("none/orders"), None).await.unwrap().is_err());
 
     // A cancelled one makes way, and its command ends.
     until("it to run", || async { task(&store, &runs[0].task).await.life.state.status() == Status::Locked })
         .await;
-    engine.cancel(&runs[0].task).await.unwrap().unwrap();
-    let next = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
+    engine.cancel_task(&runs[0].task).await.unwrap().unwrap();
+    let next = engine.run_collection(run_of("shop/orders"), None).await.unwrap().unwrap();
     assert!(next.created);
     engine.stop(Duration::ZERO).await;
 }
@@ -85,14 +87,14 @@ async fn a_held_collection_keeps_one_task_and_holds_no_other() {
         reason: String::new(),
         since: now(),
     };
-    engine.hold(pause).await.unwrap();
+    engine.set_rule(pause).await.unwrap();
     let mut watcher = TaskWatcher::of(&engine);
-    let held = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
-    let free = engine.run(run_of("shop/stock"), None).await.unwrap().unwrap();
+    let held = engine.run_collection(run_of("shop/orders"), None).await.unwrap().unwrap();
+    let free = engine.run_collection(run_of("shop/stock"), None).await.unwrap().unwrap();
     assert_eq!(watcher.ended(1).await[0].id, free.task);
-    let again = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
+    let again = engine.run_collection(run_of("shop/orders"), None).await.unwrap().unwrap();
     assert_eq!((again.created, &again.task), (false, &held.task));
-    assert!(engine.release(RuleKind::Pause, &place, None).await.unwrap());
+    assert!(engine.lift_rule(RuleKind::Pause, &place, None).await.unwrap());
     assert_eq!(watcher.ended(1).await[0].id, held.task);
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -105,7 +107,7 @@ async fn a_function_of_this_process_is_no_source() {
         .runner("shop", Some(function), |def| def.source = Some(collections_of(&["orders"])));
     let engine = house.start(&store).await;
     let mut watcher = TaskWatcher::of(&engine);
-    engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
+    engine.run_collection(run_of("shop/orders"), None).await.unwrap().unwrap();
     let ended = watcher.ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Error, 1));
     assert!(ended.error.unwrap().contains("cannot be a source"));

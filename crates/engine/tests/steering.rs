@@ -45,13 +45,13 @@ async fn after_a_pause_has_answered_nothing_begins() {
                 })
             })
             .collect();
-        engine.hold(pause()).await.unwrap();
+        engine.set_rule(pause()).await.unwrap();
         paused.store(true, Ordering::SeqCst);
         for producer in flood {
             producer.await.unwrap();
         }
         paused.store(false, Ordering::SeqCst);
-        assert!(engine.release(RuleKind::Pause, &Place::Handler(name("index")), None).await.unwrap());
+        assert!(engine.lift_rule(RuleKind::Pause, &Place::Handler(name("index")), None).await.unwrap());
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);
     let all_ran = async {
@@ -91,11 +91,14 @@ async fn those_who_watch_are_told_of_what_is_adopted() {
         TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup
     };
     let mut house = TestEngineBuilder { setup: setup(), ..TestEngineBuilder::default() };
-    house.settings.sweep = Duration::from_millis(10);
+    house.settings.sweep_interval = Duration::from_millis(10);
     let engine = house.start(&store).await;
     let place = Place::Handler(name("h"));
     let (by, reason) = ("ops".to_owned(), String::new());
-    engine.hold(Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() }).await.unwrap();
+    engine
+        .set_rule(Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() })
+        .await
+        .unwrap();
     let receipt = emit(&engine, vec![event("a", "x"), event("a", "y")]).await;
     engine.reconfigure(Setup::default()).await.unwrap();
     let tasks: Vec<_> = receipt.events.into_iter().flat_map(|event| event.tasks).collect();
@@ -105,7 +108,7 @@ async fn those_who_watch_are_told_of_what_is_adopted() {
     }
     engine.reconfigure(setup()).await.unwrap();
     let mut watcher = TaskWatcher::of(&engine);
-    assert_eq!(engine.adopt(&name("h")).await.unwrap(), 2);
+    assert_eq!(engine.adopt_missing_tasks(&name("h")).await.unwrap(), 2);
     for id in &tasks {
         let change = watcher.next().await;
         assert_eq!((&change.id, change.status), (id, Status::New));

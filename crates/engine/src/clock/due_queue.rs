@@ -8,7 +8,7 @@ use pointsman_core::Timestamp;
 /// much is planned for later.
 #[derive(Debug, Default)]
 pub struct DueQueue {
-    order: BTreeSet<(Timestamp, usize)>,
+    by_time: BTreeSet<(Timestamp, usize)>,
     times: Vec<Option<Timestamp>>,
 }
 
@@ -18,32 +18,32 @@ impl DueQueue {
     }
 
     /// It comes up at this time, and no longer at another; never, if none is given.
-    pub fn put(&mut self, number: usize, time: Option<Timestamp>) {
+    pub fn set_due_time(&mut self, number: usize, time: Option<Timestamp>) {
         if self.times.len() <= number {
             self.times.resize(number + 1, None);
         }
         if let Some(old) = std::mem::replace(&mut self.times[number], time) {
-            self.order.remove(&(old, number));
+            self.by_time.remove(&(old, number));
         }
         if let Some(time) = time {
-            self.order.insert((time, number));
+            self.by_time.insert((time, number));
         }
     }
 
     /// Takes out the one that has been due for longest, if one is.
-    pub fn due(&mut self, now: Timestamp) -> Option<usize> {
-        let (time, number) = *self.order.first()?;
+    pub fn pop_due(&mut self, now: Timestamp) -> Option<usize> {
+        let (time, number) = *self.by_time.first()?;
         if time > now {
             return None;
         }
-        self.order.pop_first();
+        self.by_time.pop_first();
         self.times[number] = None;
         Some(number)
     }
 
     /// When the next one comes up.
-    pub fn first(&self) -> Option<Timestamp> {
-        self.order.first().map(|(time, _)| *time)
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.by_time.first().map(|(time, _)| *time)
     }
 }
 
@@ -55,40 +55,40 @@ mod tests {
         Timestamp::from_micros(micros)
     }
 
-    fn all_due(agenda: &mut DueQueue, now: i64) -> Vec<usize> {
-        std::iter::from_fn(|| agenda.due(at(now))).collect()
+    fn pop_all_due(agenda: &mut DueQueue, now: i64) -> Vec<usize> {
+        std::iter::from_fn(|| agenda.pop_due(at(now))).collect()
     }
 
     #[test]
     fn what_is_due_comes_out_once_the_earliest_first() {
         let mut agenda = DueQueue::new();
         for (number, time) in [(0, 30), (1, 10), (2, 20), (3, 40)] {
-            agenda.put(number, Some(at(time)));
+            agenda.set_due_time(number, Some(at(time)));
         }
-        assert_eq!(agenda.first(), Some(at(10)));
-        assert!(all_due(&mut agenda, 9).is_empty());
-        assert_eq!(all_due(&mut agenda, 30), [1, 2, 0]);
-        assert!(all_due(&mut agenda, 30).is_empty());
-        assert_eq!(agenda.first(), Some(at(40)));
+        assert_eq!(agenda.next_due(), Some(at(10)));
+        assert!(pop_all_due(&mut agenda, 9).is_empty());
+        assert_eq!(pop_all_due(&mut agenda, 30), [1, 2, 0]);
+        assert!(pop_all_due(&mut agenda, 30).is_empty());
+        assert_eq!(agenda.next_due(), Some(at(40)));
     }
 
     #[test]
     fn each_has_one_time() {
         let mut agenda = DueQueue::new();
-        agenda.put(7, Some(at(10)));
-        agenda.put(7, Some(at(50)));
-        assert!(all_due(&mut agenda, 49).is_empty());
-        assert_eq!(all_due(&mut agenda, 50), [7]);
-        agenda.put(7, Some(at(60)));
-        agenda.put(7, None);
-        assert_eq!((agenda.first(), all_due(&mut agenda, 100)), (None, vec![]));
+        agenda.set_due_time(7, Some(at(10)));
+        agenda.set_due_time(7, Some(at(50)));
+        assert!(pop_all_due(&mut agenda, 49).is_empty());
+        assert_eq!(pop_all_due(&mut agenda, 50), [7]);
+        agenda.set_due_time(7, Some(at(60)));
+        agenda.set_due_time(7, None);
+        assert_eq!((agenda.next_due(), pop_all_due(&mut agenda, 100)), (None, vec![]));
     }
 
     #[test]
     fn two_may_share_a_time() {
         let mut agenda = DueQueue::new();
-        agenda.put(1, Some(at(10)));
-        agenda.put(0, Some(at(10)));
-        assert_eq!(all_due(&mut agenda, 10), [0, 1]);
+        agenda.set_due_time(1, Some(at(10)));
+        agenda.set_due_time(0, Some(at(10)));
+        assert_eq!(pop_all_due(&mut agenda, 10), [0, 1]);
     }
 }

@@ -53,29 +53,29 @@ pub(crate) struct Clock {
     node: Arc<Node>,
     setup: Arc<Setup>,
     /// Up to which time each schedule is settled, in the order of the setup.
-    settled: Vec<Timestamp>,
-    agenda: DueQueue,
+    settled_until: Vec<Timestamp>,
+    due_queue: DueQueue,
 }
 
 /// A planned time on its way to the store, and the place of its schedule in the setup.
 struct PendingFiring {
-    number: usize,
+    schedule_index: usize,
     firing: Firing,
 }
 
 impl Clock {
     pub(crate) fn new(node: Arc<Node>) -> Self {
-        Self { node, setup: Arc::default(), settled: vec![], agenda: DueQueue::new() }
+        Self { node, setup: Arc::default(), settled_until: vec![], due_queue: DueQueue::new() }
     }
 
     /// Runs until told to stop. It may be cut short anywhere: what is not settled then is settled later.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        stop.run_until_cancelled(self.turn()).await;
+        stop.run_until_cancelled(self.fire_repeatedly()).await;
     }
 
-    async fn turn(&mut self) {
+    async fn fire_repeatedly(&mut self) {
         let node = self.node.clone();
-        let mut reconfigured = node.reconfigured();
+        let mut reconfigured = node.subscribe_setup_changes();
         let mut revise = Instant::now();
         loop {
             if !node.time.may_fire_and_prune() {
@@ -83,96 +83,102 @@ impl Clock {
                 continue;
             }
             if revise <= Instant::now() {
-                let answer = self.revise(node.time.now()).await;
+                let answer = self.refresh_schedules(node.time.now()).await;
                 revise =
-                    Instant::now() + if self.is_well(answer) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
+                    Instant::now() + if self.ok_or_log(answer) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
             }
             let answer = self.settle_due(node.time.now()).await;
-            let nap = if self.is_well(answer) { self.nap(node.time.now()) } else { RETRY_INTERVAL };
+            let nap =
+                if self.ok_or_log(answer) { self.sleep_duration(node.time.now()) } else { RETRY_INTERVAL };
             tokio::select! {
                 changed = reconfigured.changed() => match changed {
                     Ok(()) => revise = Instant::now(),
                     Err(_) => return,
                 },
-                () = node.released.notified() => revise = Instant::now(),
+                () = node.rule_lifted.notified() => revise = Instant::now(),
                 () = sleep_until(revise) => {}
                 () = sleep(nap) => {}
             }
         }
     }
 
-    fn is_well(&self, answer: Result<(), StoreError>) -> bool {
+    fn ok_or_log(&self, answer: Result<(), StoreError>) -> bool {
         if let Err(error) = &answer {
-            self.node.store_failed();
+            self.node.count_store_error();
             tracing::debug!(%error, "planned times wait");
         }
         answer.is_ok()
     }
 
-    fn nap(&self, now: Timestamp) -> Duration {
-        self.agenda.first().map_or(REFRESH_INTERVAL, |next| next.since(now))
+    fn sleep_duration(&self, now: Timestamp) -> Duration {
+        self.due_queue.next_due().map_or(REFRESH_INTERVAL, |next| next.since(now))
     }
 
     /// Takes the schedules that are set up, asks where they stand, and makes up for what rules held back.
-    async fn revise(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let setup = self.node.configured().setup.clone();
-        let standings = self.node.store.plan(setup.schedules.iter().map(plan).collect(), now).await?;
+    async fn refresh_schedules(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let setup = self.node.active_setup().setup.clone();
+        let standings =
+            self.node.store.plan(setup.schedules.iter().map(plan_of_schedule).collect(), now).await?;
         if !Arc::ptr_eq(&setup, &self.setup) {
-            (self.settled, self.agenda) = (Vec::new(), DueQueue::new());
+            (self.settled_until, self.due_queue) = (Vec::new(), DueQueue::new());
         }
         self.setup = setup;
         for (number, standing) in standings.iter().enumerate() {
-            let settled = position(standing.settled, self.settled.get(number).copied(), now);
+            let settled = resume_position(standing.settled, self.settled_until.get(number).copied(), now);
             // What stands where it stood keeps its place on the agenda.
-            if self.settled.get(number) != Some(&settled) {
-                self.stands(number, settled);
+            if self.settled_until.get(number) != Some(&settled) {
+                self.set_settled_until(number, settled);
             }
         }
-        self.make_up(&standings, now).await
+        self.catch_up_paused(&standings, now).await
     }
 
     /// Notes up to which time a schedule is settled, and when it comes up next.
-    fn stands(&mut self, number: usize, settled: Timestamp) {
-        if self.settled.len() <= number {
-            self.settled.resize(number + 1, Timestamp::MIN);
+    fn set_settled_until(&mut self, number: usize, settled: Timestamp) {
+        if self.settled_until.len() <= number {
+            self.settled_until.resize(number + 1, Timestamp::MIN);
         }
-        self.settled[number] = settled;
-        self.agenda.put(number, policy::next(&self.setup.schedules[number], settled));
+        self.settled_until[number] = settled;
+        self.due_queue.set_due_time(number, policy::next_due_time(&self.setup.schedules[number], settled));
     }
 
     /// Settles what has come up, as far as it makes a batch.
     async fn settle_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let (numbers, coming) = self.gather(now);
+        let (numbers, coming) = self.collect_due(now);
         let answer = self.settle_all(coming, now).await;
         for number in numbers {
-            self.stands(number, self.settled[number]);
+            self.set_settled_until(number, self.settled_until[number]);
         }
         answer
     }
 
     /// Takes schedules from the agenda until there is enough for a batch. The last one may bring more.
-    fn gather(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFiring>) {
+    fn collect_due(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFiring>) {
         let (mut numbers, mut coming) = (Vec::new(), Vec::new());
         while coming.len() < SETTLE_BATCH
-            && let Some(number) = self.agenda.due(now)
+            && let Some(number) = self.due_queue.pop_due(now)
         {
             numbers.push(number);
             let schedule = &self.setup.schedules[number];
-            let DueTimes { times, passed_over } = policy::reckon(schedule, self.settled[number], now);
+            let DueTimes { times, has_omitted_older: passed_over } =
+                policy::decide_due_times(schedule, self.settled_until[number], now);
             if passed_over {
                 tracing::warn!(
                     schedule = %schedule.name,
-                    after = %self.settled[number],
+                    after = %self.settled_until[number],
                     written = times.len(),
                     "the gap is too long for its ledger: only the newest planned times are written down"
                 );
             }
             coming.extend(times.into_iter().map(|(planned, verdict)| {
                 let settle = match verdict {
-                    FireDecision::Fire(when) => fire(schedule, planned, when),
+                    FireDecision::Fire(when) => fire_settlement(schedule, planned, when),
                     FireDecision::Skip => Settle::Skip,
                 };
-                PendingFiring { number, firing: Firing { schedule: schedule.name.clone(), planned, settle } }
+                PendingFiring {
+                    schedule_index: number,
+                    firing: Firing { schedule: schedule.name.clone(), planned, settle },
+                }
             }));
         }
         (numbers, coming)
@@ -186,18 +192,22 @@ impl Clock {
             let (places, firings): (Vec<_>, Vec<_>) = coming
                 .by_ref()
                 .take(SETTLE_BATCH)
-                .map(|PendingFiring { number, firing }| ((number, firing.planned), firing))
+                .map(|PendingFiring { schedule_index: number, firing }| ((number, firing.planned), firing))
                 .unzip();
-            self.settle(firings, now).await?;
+            self.settle_batch(firings, now).await?;
             for (number, planned) in places {
-                self.settled[number] = planned;
+                self.settled_until[number] = planned;
             }
         }
         Ok(())
     }
 
     /// Settles one batch and tells of what it made.
-    async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>, StoreError> {
+    async fn settle_batch(
+        &self,
+        firings: Vec<Firing>,
+        now: Timestamp,
+    ) -> Result<Vec<(Fire, bool)>, StoreError> {
         let cancels = firings.iter().any(
             |firing| matches!(firing.settle, Settle::Fire { overlap, .. } if overlap == Overlap::Cancel),
         );
@@ -206,16 +216,16 @@ impl Clock {
         let orders: Vec<bool> = firings.iter().map(makes_order).collect();
         let rows = self.node.store.settle(firings, now).await?;
         let written = rows.iter().zip(orders).filter(|((_, written), _)| *written);
-        self.tell(written.map(|((fire, _), order)| (fire, order))).await;
+        self.notify_created(written.map(|((fire, _), order)| (fire, order))).await;
         if cancels {
             // What it ended may run here.
-            self.node.nudged.notify_one();
+            self.node.attempt_check_requested.notify_one();
         }
         Ok(rows)
     }
 
     /// Wakes whoever waits for what these firings made; with each comes whether that is an order.
-    async fn tell<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
+    async fn notify_created<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
         let made: Vec<_> = fires.filter(|(fire, _)| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
         if made.is_empty() {
@@ -225,19 +235,19 @@ impl Clock {
         let emitted = made.iter().filter(|(fire, order)| fire.event.is_some() && !order).count();
         node.metrics.events_emitted.inc_by(emitted as u64);
         if let Some(last) = made.iter().filter_map(|(fire, _)| fire.event).max() {
-            node.signals.grown(last);
+            node.signals.advance_journal_head(last);
         }
-        node.signals.work();
-        if node.changes.watched()
-            && let Err(error) = self.show(&made).await
+        node.signals.notify_work();
+        if node.task_changes.has_subscribers()
+            && let Err(error) = self.notify_watchers(&made).await
         {
-            node.store_failed();
+            node.count_store_error();
             tracing::warn!(%error, "those who watch are not told of some new tasks");
         }
     }
 
     /// Shows the tasks that these firings made to those who watch.
-    async fn show(&self, made: &[(&Fire, bool)]) -> Result<(), StoreError> {
+    async fn notify_watchers(&self, made: &[(&Fire, bool)]) -> Result<(), StoreError> {
         let node = &self.node;
         for (fire, order) in made {
             let told = match fire.event {
@@ -245,8 +255,8 @@ impl Clock {
                 None => None,
             };
             if let (true, Some(view)) = (*order, &told) {
-                if let Some(order) = order_of(&view.event) {
-                    node.tell_step(&view.event.tenant, &order).await?;
+                if let Some(order) = order_of_event(&view.event) {
+                    node.notify_order_step(&view.event.tenant, &order).await?;
                 }
                 continue;
             }
@@ -258,24 +268,26 @@ impl Clock {
                 (None, None) => vec![],
             };
             for task in tasks {
-                node.changes.moved(task, fire.at);
+                node.task_changes.notify_task_state(task, fire.at);
             }
         }
         Ok(())
     }
 
     /// Makes up for planned times that a rule held back which no longer stands.
-    async fn make_up(&self, standings: &[Standing], now: Timestamp) -> Result<(), StoreError> {
-        for ((schedule, standing), settled) in self.setup.schedules.iter().zip(standings).zip(&self.settled) {
+    async fn catch_up_paused(&self, standings: &[Standing], now: Timestamp) -> Result<(), StoreError> {
+        for ((schedule, standing), settled) in
+            self.setup.schedules.iter().zip(standings).zip(&self.settled_until)
+        {
             let Some(unmet) = standing.unmet.filter(|_| !standing.held) else { continue };
             let mut held_again = false;
-            for times in policy::make_up(schedule, unmet, *settled, now).chunks(SETTLE_BATCH) {
+            for times in policy::times_to_catch_up(schedule, unmet, *settled, now).chunks(SETTLE_BATCH) {
                 let firing = |planned: &Timestamp| Firing {
                     schedule: schedule.name.clone(),
                     planned: *planned,
-                    settle: fire(schedule, *planned, Punctual::CaughtUp),
+                    settle: fire_settlement(schedule, *planned, Punctual::CaughtUp),
                 };
-                let rows = self.settle(times.iter().map(firing).collect(), now).await?;
+                let rows = self.settle_batch(times.iter().map(firing).collect(), now).await?;
                 held_again |= rows.iter().any(|(row, _)| row.outcome == Outcome::Skipped(Skipped::Held));
             }
             // What a new rule holds is made up for when that one is lifted.
@@ -288,25 +300,25 @@ impl Clock {
 }
 
 /// The order that an event tells of.
-fn order_of(event: &Event) -> Option<OrderKey> {
+fn order_of_event(event: &Event) -> Option<OrderKey> {
     event.key.as_ref()?.as_str().strip_prefix("Order:")?.parse().ok()
 }
 
 /// What the store is told of a schedule.
-fn plan(schedule: &ScheduleSpec) -> Plan {
-    let (expression, zone) = (schedule.when.expression(), schedule.when.zone());
+fn plan_of_schedule(schedule: &ScheduleSpec) -> Plan {
+    let (expression, zone) = (schedule.cron.expression(), schedule.cron.zone());
     let expression = format!("{expression} {} {}", zone.name(), expression.dialect());
     Plan { name: schedule.name.clone(), expression }
 }
 
-fn fire(schedule: &ScheduleSpec, planned: Timestamp, when: Punctual) -> Settle {
-    Settle::Fire { makes: policy::makes(schedule, planned), when, overlap: schedule.overlap }
+fn fire_settlement(schedule: &ScheduleSpec, planned: Timestamp, when: Punctual) -> Settle {
+    Settle::Fire { makes: policy::action_for_time(schedule, planned), when, overlap: schedule.overlap }
 }
 
 /// From where on planned times are looked at. `settled` is the latest time that has a row. If it is still to come, a clock
 /// was ahead when the row was written, and the rows themselves decide: times that have one are not repeated, and all the
 /// others fire. This node then continues where it is, or with the times that are not missed yet.
-fn position(settled: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
+fn resume_position(settled: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
     if settled <= now {
         return settled;
     }
@@ -321,14 +333,14 @@ mod tests {
     fn a_row_written_ahead_of_time_does_not_silence_a_schedule() {
         let (now, minute) = (Timestamp::from_millis(1_800_000_000_000), Duration::from_secs(60));
         for past in [now.minus(minute * 60 * 24), now.minus(minute), now] {
-            assert_eq!(position(past, None, now), past);
-            assert_eq!(position(past, Some(now.minus(minute * 2)), now), past);
+            assert_eq!(resume_position(past, None, now), past);
+            assert_eq!(resume_position(past, Some(now.minus(minute * 2)), now), past);
         }
         for ahead in [now.plus(minute), now.plus(minute * 50), now.plus(minute * 60 * 24 * 365)] {
-            assert_eq!(position(ahead, None, now), now.minus(MISSED));
-            assert_eq!(position(ahead, Some(ahead), now), now.minus(MISSED));
+            assert_eq!(resume_position(ahead, None, now), now.minus(MISSED));
+            assert_eq!(resume_position(ahead, Some(ahead), now), now.minus(MISSED));
             let here = now.minus(minute / 2);
-            assert_eq!(position(ahead, Some(here), now), here);
+            assert_eq!(resume_position(ahead, Some(here), now), here);
         }
     }
 
@@ -340,7 +352,7 @@ mod tests {
             let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::named(zone).unwrap());
             let event = NewEvent::of(HandlingKey::new("tick").unwrap());
             let name = ScheduleName::new("s").unwrap();
-            plan(&ScheduleSpec::new(name, when, Makes::Event(Box::new(event)))).expression
+            plan_of_schedule(&ScheduleSpec::new(name, when, Makes::Event(Box::new(event)))).expression
         };
         let berlin = "Europe/Berlin";
         assert_eq!(of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");

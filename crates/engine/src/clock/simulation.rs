@@ -27,7 +27,7 @@ const MAX_SKEW: Duration = Duration::from_secs(300);
 struct Rng(u64);
 
 impl Rng {
-    fn throw(&mut self, sides: u64) -> u64 {
+    fn next_below(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
@@ -39,7 +39,7 @@ struct SimulatedNode {
     ahead: Duration,
     behind: Duration,
     /// It does nothing for so many steps.
-    down: u64,
+    steps_down: u64,
 }
 
 impl SimulatedNode {
@@ -48,27 +48,34 @@ impl SimulatedNode {
         let metrics = Arc::new(Metrics::default());
         let (logbook, _) = LogWriterHandle::new(store.clone(), metrics.clone());
         let ((desk, _), (ended, _)) = (LongPollBroker::new(), mpsc::unbounded_channel());
-        let parts = NodeParts { store, settings: Settings::default(), metrics, logbook, desk, ended };
+        let parts = NodeParts {
+            store,
+            settings: Settings::default(),
+            metrics,
+            log_writer: logbook,
+            pull_broker: desk,
+            ended_attempts: ended,
+        };
         let clock = Clock::new(Arc::new(Node::new(parts, 1, setup.clone())));
-        Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, down: 0 }
+        Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, steps_down: 0 }
     }
 
-    fn time(&self, true_time: Timestamp) -> Timestamp {
+    fn local_time(&self, true_time: Timestamp) -> Timestamp {
         true_time.plus(self.ahead).minus(self.behind)
     }
 
-    async fn live(&mut self, true_time: Timestamp, revise: bool) {
-        let now = self.time(true_time);
+    async fn run_step(&mut self, true_time: Timestamp, revise: bool) {
+        let now = self.local_time(true_time);
         if revise {
-            self.clock.revise(now).await.unwrap();
+            self.clock.refresh_schedules(now).await.unwrap();
         }
-        while self.clock.agenda.first().is_some_and(|next| next <= now) {
+        while self.clock.due_queue.next_due().is_some_and(|next| next <= now) {
             self.clock.settle_due(now).await.unwrap();
         }
     }
 }
 
-fn schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<ScheduleSpec> {
+fn build_schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<ScheduleSpec> {
     let expressions = ["*/10 * * * *", "0 * * * *", "30 2 * * *", "every 15m", "0 7/20 1-4 * * ?"];
     let one = |number: usize| {
         let expression = Expression::parse(expressions[number % expressions.len()], Dialect::Auto).unwrap();
@@ -82,39 +89,41 @@ fn schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<ScheduleSpec> {
 }
 
 /// A day in the life of the nodes. Answers when it ended.
-async fn day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Rng) -> Timestamp {
+async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Rng) -> Timestamp {
     let mut nodes: Vec<_> = (0..NODES).map(|_| SimulatedNode::new(store, setup)).collect();
-    nodes[0].live(begin, true).await;
+    nodes[0].run_step(begin, true).await;
     let mut time = begin;
     let mut fresh = [true; NODES];
     while time < begin.plus(DAY) {
         time = time.plus(STEP);
         for (number, node) in nodes.iter_mut().enumerate() {
-            match dice.throw(400) {
+            match dice.next_below(400) {
                 // It dies and comes back after a while, remembering nothing.
                 0 => {
-                    (*node, fresh[number]) =
-                        (SimulatedNode { down: dice.throw(90), ..SimulatedNode::new(store, setup) }, true)
+                    (*node, fresh[number]) = (
+                        SimulatedNode { steps_down: dice.next_below(90), ..SimulatedNode::new(store, setup) },
+                        true,
+                    )
                 }
-                1 => node.ahead = Duration::from_secs(dice.throw(MAX_SKEW.as_secs())),
-                2 => node.behind = Duration::from_secs(dice.throw(MAX_SKEW.as_secs())),
+                1 => node.ahead = Duration::from_secs(dice.next_below(MAX_SKEW.as_secs())),
+                2 => node.behind = Duration::from_secs(dice.next_below(MAX_SKEW.as_secs())),
                 3 => (node.ahead, node.behind) = (Duration::ZERO, Duration::ZERO),
                 _ => {}
             }
-            if node.down > 0 {
-                node.down -= 1;
+            if node.steps_down > 0 {
+                node.steps_down -= 1;
                 continue;
             }
-            let revise = std::mem::take(&mut fresh[number]) || dice.throw(6) == 0;
-            node.live(time, revise).await;
+            let revise = std::mem::take(&mut fresh[number]) || dice.next_below(6) == 0;
+            node.run_step(time, revise).await;
         }
     }
-    SimulatedNode::new(store, setup).live(time, true).await;
+    SimulatedNode::new(store, setup).run_step(time, true).await;
     time
 }
 
 /// Which schedule emitted for which time, according to the events themselves.
-async fn emitted(store: &SqliteStore) -> Vec<(String, String)> {
+async fn list_emitted(store: &SqliteStore) -> Vec<(String, String)> {
     let mut after = EventId::ZERO;
     let mut all = Vec::new();
     loop {
@@ -129,11 +138,11 @@ async fn emitted(store: &SqliteStore) -> Vec<(String, String)> {
     }
 }
 
-async fn lives_through(zone: &str, begin: &str, catch_up: CatchUp) {
+async fn check_every_time_settled_once(zone: &str, begin: &str, catch_up: CatchUp) {
     let begin: Timestamp = begin.parse().unwrap();
     let store = Sqlite::in_memory(begin).unwrap();
-    let setup = Setup { schedules: schedules(zone, catch_up, 100), ..Setup::default() };
-    let end = day(&store, &setup, begin, &mut Rng(begin.micros() as u64)).await;
+    let setup = Setup { schedules: build_schedules(zone, catch_up, 100), ..Setup::default() };
+    let end = simulate_day(&store, &setup, begin, &mut Rng(begin.micros() as u64)).await;
 
     let mut fired = BTreeSet::new();
     for schedule in &setup.schedules {
@@ -141,32 +150,32 @@ async fn lives_through(zone: &str, begin: &str, catch_up: CatchUp) {
         fires.reverse();
         let planned: Vec<_> = fires.iter().map(|fire| fire.planned).collect();
         let last = planned.last().map_or(end, |last| end.minus(schedule.jitter).max(*last));
-        let every: Vec<_> = schedule.when.between(begin, last).collect();
-        assert_eq!(planned, every, "{} in {zone}: a row for every time", schedule.when.expression());
+        let every: Vec<_> = schedule.cron.between(begin, last).collect();
+        assert_eq!(planned, every, "{} in {zone}: a row for every time", schedule.cron.expression());
         let made = fires.iter().filter(|fire| fire.event.is_some());
         fired.extend(made.map(|fire| (schedule.name.to_string(), fire.planned.to_string())));
         if catch_up == CatchUp::All {
             assert!(fires.iter().all(|fire| fire.event.is_some()), "{fires:?}");
         }
     }
-    let events = emitted(&store).await;
+    let events = list_emitted(&store).await;
     assert_eq!(events.len(), fired.len(), "no time was emitted for twice");
     assert_eq!(events.into_iter().collect::<BTreeSet<_>>(), fired);
 }
 
 #[tokio::test]
 async fn no_time_is_lost_or_doubled_where_the_clock_goes_forward() {
-    lives_through("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
+    check_every_time_settled_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
 }
 
 #[tokio::test]
 async fn no_time_is_lost_or_doubled_where_the_clock_goes_back() {
-    lives_through("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
-    lives_through("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
+    check_every_time_settled_once("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
+    check_every_time_settled_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
 }
 
 #[tokio::test]
 async fn no_time_is_lost_or_doubled_where_the_clock_moves_by_half_an_hour() {
-    lives_through("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
-    lives_through("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
+    check_every_time_settled_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
+    check_every_time_settled_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
 }

@@ -37,7 +37,7 @@ pub(super) struct Effects {
     result: Option<Json>,
     snooze: Option<Duration>,
     /// The handler said `"retry": false`: should the attempt fail, it is the last.
-    last: bool,
+    no_retry: bool,
 }
 
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ pub(super) enum ReplyKind {
 }
 
 /// Reads the JSON body of an HTTP reply to a delivery of this tenant's.
-pub(super) fn of_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, Fault> {
+pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, Fault> {
     let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
         return Ok(ReplyKind::Foreign);
     };
@@ -76,18 +76,18 @@ pub(super) fn of_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Re
         Some(stranger) if !members.contains_key("emit") => Ok(ReplyKind::Ambiguous(stranger.clone())),
         _ => {
             let mut effects = Effects::default();
-            effects.add(text, tenant, now)?;
+            effects.add_json(text, tenant, now)?;
             Ok(ReplyKind::Effects(effects))
         }
     }
 }
 
 /// Reads an effects file. Faults name the line.
-pub(super) fn of_lines(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
+pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
     let mut effects = Effects::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         effects
-            .add(line, tenant, now)
+            .add_json(line, tenant, now)
             .map_err(|fault| Fault::new("", format!("line {}: {fault}", index + 1)))?;
     }
     Ok(effects)
@@ -95,23 +95,24 @@ pub(super) fn of_lines(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Ef
 
 impl Effects {
     /// Nothing but a complaint in the log.
-    pub(super) fn note(message: String, now: Timestamp) -> Self {
+    pub(super) fn with_error_line(message: String, now: Timestamp) -> Self {
         Self { logs: vec![LogLine { time: now, level: Level::Error, message }], ..Self::default() }
     }
 
-    fn add(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), Fault> {
+    fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), Fault> {
         let members: EffectsMembers = wire::members(text)?;
-        for (index, raw) in list("/emit", members.emit)?.iter().enumerate() {
+        for (index, raw) in parse_list("/emit", members.emit)?.iter().enumerate() {
             if self.emits.len() == MAX_EMITS {
                 return Err(Fault::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
             }
-            self.emits.push(emit(raw, tenant, now).map_err(|fault| fault.under(format!("/emit/{index}")))?);
+            self.emits
+                .push(parse_emit(raw, tenant, now).map_err(|fault| fault.under(format!("/emit/{index}")))?);
         }
-        for (index, raw) in list("/log", members.log)?.iter().enumerate() {
-            self.logs.push(log_line(raw, now).map_err(|fault| fault.under(format!("/log/{index}")))?);
+        for (index, raw) in parse_list("/log", members.log)?.iter().enumerate() {
+            self.logs.push(parse_log_line(raw, now).map_err(|fault| fault.under(format!("/log/{index}")))?);
         }
         if let Some(raw) = members.retry {
-            self.last |= !wire::read::<bool>("/retry", &raw, "true or false")?;
+            self.no_retry |= !wire::read::<bool>("/retry", &raw, "true or false")?;
         }
         if let Some(raw) = members.result {
             self.result = Some(Json::parse(raw.get()).map_err(|e| Fault::new("/result", e))?);
@@ -133,7 +134,7 @@ impl Effects {
             Some(snooze) => Ended::Snoozed { until: now.plus(snooze.max(MIN_SNOOZE)) },
             None => Ended::Succeeded { result: self.result },
         };
-        AttemptOutcome { ended, target: None, emits: self.emits, logs: self.logs }
+        AttemptOutcome { ended, target_health: None, emits: self.emits, logs: self.logs }
     }
 
     /// The outcome of an attempt that snoozed, for `default` if it did not say how long.
@@ -147,7 +148,7 @@ impl Effects {
 }
 
 /// The outcome of an attempt whose effects were refused.
-pub(super) fn refused(fault: &Fault) -> AttemptOutcome {
+pub(super) fn refused_outcome(fault: &Fault) -> AttemptOutcome {
     let ended = Ended::Failed {
         error: format!("the handler's effects were refused: {fault}"),
         code: 1,
@@ -161,19 +162,20 @@ pub(super) fn refused(fault: &Fault) -> AttemptOutcome {
 ///
 /// A handler that broke down may have broken off in the middle of a line. Its own failure is what counts then,
 /// and trying again may mend both: bad effects make a note in the log, no more.
-pub(super) fn failure(
+pub(super) fn failure_outcome(
     code: i64,
     error: String,
     said: Result<Effects, Fault>,
     now: Timestamp,
 ) -> AttemptOutcome {
-    let Effects { logs, last, .. } = said
-        .unwrap_or_else(|fault| Effects::note(format!("the handler's effects were not read: {fault}"), now));
+    let Effects { logs, no_retry: last, .. } = said.unwrap_or_else(|fault| {
+        Effects::with_error_line(format!("the handler's effects were not read: {fault}"), now)
+    });
     AttemptOutcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..AttemptOutcome::done() }
 }
 
 /// An event emitted by a handler stays with the tenant whose task it was.
-fn emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Fault> {
+fn parse_emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Fault> {
     let event = EventBody::parse(raw.get())?.into_event(now, tenant)?;
     if event.tenant != *tenant {
         return Err(Fault::new("/tenant", format!("what handles {tenant}'s emits for {tenant} only")));
@@ -181,7 +183,7 @@ fn emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Fau
     Ok(event)
 }
 
-fn list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, Fault> {
+fn parse_list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, Fault> {
     let Some(raw) = raw else { return Ok(vec![]) };
     serde_json::from_str(raw.get()).map_err(|_| Fault::new(at, "this is not a list"))
 }
@@ -194,7 +196,7 @@ struct LogLineMembers {
     time: Option<Box<RawValue>>,
 }
 
-fn log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
+fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
     if raw.get().starts_with('"') {
         return Ok(LogLine { time: now, level: Level::Info, message: wire::string("", raw)? });
     }
@@ -216,17 +218,17 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn shop() -> Tenant {
+    fn shop_tenant() -> Tenant {
         Tenant::new("shop").unwrap()
     }
 
-    fn lines(text: &str) -> Result<Effects, String> {
-        of_lines(text, &shop(), NOW).map_err(|fault| fault.to_string())
+    fn parse_lines(text: &str) -> Result<Effects, String> {
+        parse_effects_file(text, &shop_tenant(), NOW).map_err(|fault| fault.to_string())
     }
 
     #[test]
     fn lines_add_up() {
-        let effects = lines(
+        let effects = parse_lines(
             "{\"emit\":[{\"type\":\"a\",\"delay\":60}]}\n\n{\"emit\":[{\"type\":\"b\"}],\"log\":[\"x\"]}\r\n{\"result\":[1.50]}",
         )
         .unwrap();
@@ -242,7 +244,8 @@ mod tests {
     #[test]
     fn log_lines_are_strings_or_objects() {
         let effects =
-            lines(r#"{"log":["a",{"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}]}"#).unwrap();
+            parse_lines(r#"{"log":["a",{"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}]}"#)
+                .unwrap();
         let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
         let expected =
             vec![line(NOW, Level::Info, "a"), line(Timestamp::from_millis(1000), Level::Error, "b")];
@@ -251,18 +254,21 @@ mod tests {
 
     #[test]
     fn a_snooze_is_an_outcome_of_its_own() {
-        let until =
-            |text: &str| match lines(text).unwrap().into_snooze(Duration::from_secs(300), NOW).unwrap().ended
-            {
-                Ended::Snoozed { until } => until.since(NOW).as_secs(),
-                other => panic!("{other:?}"),
-            };
+        let until = |text: &str| match parse_lines(text)
+            .unwrap()
+            .into_snooze(Duration::from_secs(300), NOW)
+            .unwrap()
+            .ended
+        {
+            Ended::Snoozed { until } => until.since(NOW).as_secs(),
+            other => panic!("{other:?}"),
+        };
         assert_eq!(until(""), 300);
         assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
-        let said = lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
+        let said = parse_lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
         assert_eq!(said, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
         assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "or it would come back at once, and for ever");
-        assert!(lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
+        assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
     }
 
     #[test]
@@ -287,20 +293,20 @@ mod tests {
             (&deep, "/result: "),
             (&many, "/emit: an attempt emits at most 1000"),
         ] {
-            let fault = lines(text).expect_err(&format!("{text:.60}"));
+            let fault = parse_lines(text).expect_err(&format!("{text:.60}"));
             assert!(fault.contains(said), "{fault}");
         }
     }
 
     #[test]
     fn a_reply_is_effects_only_if_it_reads_like_them() {
-        let read = |text: &str| of_reply(text, &shop(), NOW);
+        let read = |text: &str| parse_reply(text, &shop_tenant(), NOW);
         for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
             assert_eq!(read(foreign).unwrap(), ReplyKind::Foreign, "{foreign}");
         }
         assert!(matches!(
             read(r#"{"retry":false}"#).unwrap(),
-            ReplyKind::Effects(Effects { last: true, .. })
+            ReplyKind::Effects(Effects { no_retry: true, .. })
         ));
         assert_eq!(read(r#"{"result":"ok","id":5}"#).unwrap(), ReplyKind::Ambiguous("id".into()));
         assert!(read(r#"{"emit":[],"lgo":[]}"#).unwrap_err().detail.contains("`lgo`"));

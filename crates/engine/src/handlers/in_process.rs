@@ -37,13 +37,13 @@ where
     async fn run(&self, delivery: Delivery) -> AttemptOutcome {
         match delivery.task.subject {
             Subject::Event(_) | Subject::Step(_) => (self.function)(delivery).await,
-            Subject::Run(_) => no_source(),
+            Subject::Run(_) => source_unsupported_outcome(),
         }
     }
 }
 
 /// A source is run by a command, a target or a worker, which can be told of a collection.
-fn no_source() -> AttemptOutcome {
+fn source_unsupported_outcome() -> AttemptOutcome {
     let error = "a function of this process cannot be a source; run a command, an HTTP target or a worker";
     let ended = Ended::Failed { error: error.into(), code: 1, after: None, last: true };
     AttemptOutcome { ended, ..AttemptOutcome::done() }

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt_ending::{EndedAttempt, released, settle};
+use crate::attempt_ending::{EndedAttempt, build_ending, released_outcome};
 use crate::claim_summary::ClaimSummary;
 use crate::log_writer::LogQuota;
 use crate::node::Node;
@@ -41,7 +41,7 @@ pub(crate) struct PullFilter {
 /// The front of the desk.
 #[derive(Clone, Debug)]
 pub(crate) struct LongPollBroker {
-    letters: mpsc::UnboundedSender<BrokerRequest>,
+    requests: mpsc::UnboundedSender<BrokerRequest>,
 }
 
 #[derive(Debug)]
@@ -55,19 +55,19 @@ enum BrokerRequest {
 struct Waiter {
     max: usize,
     /// Told once the store has been asked on its behalf: no deadline is over before that.
-    looked: Option<oneshot::Sender<()>>,
-    answer: oneshot::Sender<Result<GrantedTasks, StoreError>>,
+    store_queried: Option<oneshot::Sender<()>>,
+    reply: oneshot::Sender<Result<GrantedTasks, StoreError>>,
 }
 
 impl LongPollBroker {
     pub(crate) fn new() -> (Self, BrokerRequests) {
         let (letters, received) = mpsc::unbounded_channel();
-        (Self { letters }, BrokerRequests(received))
+        (Self { requests: letters }, BrokerRequests(received))
     }
 
     /// Waits for tasks up to the deadline, and at least until the store has been asked. `None`: there were none, or
     /// the node stops.
-    pub(crate) async fn wait(
+    pub(crate) async fn wait_for_tasks(
         &self,
         errand: PullFilter,
         max: usize,
@@ -77,9 +77,9 @@ impl LongPollBroker {
         let (looked, has_looked) = oneshot::channel();
         let letter = BrokerRequest::Wait(
             errand,
-            Waiter { max: max.min(MAX_TASKS_PER_CLAIM), looked: Some(looked), answer },
+            Waiter { max: max.min(MAX_TASKS_PER_CLAIM), store_queried: Some(looked), reply: answer },
         );
-        self.letters.send(letter).map_err(|_| StoreError::Closed)?;
+        self.requests.send(letter).map_err(|_| StoreError::Closed)?;
         // It ends also when the waiter is answered or let go.
         let _ = has_looked.await;
         match timeout_at(deadline, &mut answered).await {
@@ -94,10 +94,10 @@ impl LongPollBroker {
     }
 
     /// Takes tasks back that were not begun.
-    pub(crate) fn give_back(&self, tasks: Vec<Claimed>) {
+    pub(crate) fn return_tasks(&self, tasks: Vec<Claimed>) {
         if !tasks.is_empty() {
             // After the room has ended their leases have to run out.
-            let _ = self.letters.send(BrokerRequest::Return(tasks));
+            let _ = self.requests.send(BrokerRequest::Return(tasks));
         }
     }
 }
@@ -106,21 +106,21 @@ impl LongPollBroker {
 #[derive(Debug)]
 pub(crate) struct GrantedTasks {
     tasks: Vec<Claimed>,
-    asked: PauseVersion,
-    desk: LongPollBroker,
+    pause_version: PauseVersion,
+    broker: LongPollBroker,
 }
 
 impl GrantedTasks {
     /// Takes them out, each with when its claim was asked for.
-    pub(crate) fn tasks(mut self) -> impl Iterator<Item = (PauseVersion, Claimed)> {
-        let asked = self.asked;
+    pub(crate) fn into_tasks(mut self) -> impl Iterator<Item = (PauseVersion, Claimed)> {
+        let asked = self.pause_version;
         std::mem::take(&mut self.tasks).into_iter().map(move |task| (asked, task))
     }
 }
 
 impl Drop for GrantedTasks {
     fn drop(&mut self) {
-        self.desk.give_back(std::mem::take(&mut self.tasks));
+        self.broker.return_tasks(std::mem::take(&mut self.tasks));
     }
 }
 
@@ -131,28 +131,28 @@ pub(crate) struct BrokerRequests(mpsc::UnboundedReceiver<BrokerRequest>);
 struct WaiterQueue {
     waiters: VecDeque<Waiter>,
     /// There may be something for them.
-    look: bool,
+    needs_claim: bool,
     /// Not before this.
-    rested: Instant,
+    claim_not_before: Instant,
     /// When the next waiting task falls due.
-    due: Option<Timestamp>,
+    next_due: Option<Timestamp>,
 }
 
 impl WaiterQueue {
     /// Somebody has come. Behind others who found nothing there is nothing to be found; but those who have gone may
     /// have gone before the last signal, which then nobody followed.
-    fn joined(&mut self) {
+    fn update_after_join(&mut self) {
         let others = self.waiters.len().saturating_sub(1);
-        let waits = self.waiters.iter().take(others).any(|waiter| !waiter.answer.is_closed());
-        match !self.look && waits {
-            true => self.looked(),
-            false => self.look = true,
+        let waits = self.waiters.iter().take(others).any(|waiter| !waiter.reply.is_closed());
+        match !self.needs_claim && waits {
+            true => self.notify_store_queried(),
+            false => self.needs_claim = true,
         }
     }
 
     /// The store has been asked for all who stand here.
-    fn looked(&mut self) {
-        for told in self.waiters.iter_mut().filter_map(|waiter| waiter.looked.take()) {
+    fn notify_store_queried(&mut self) {
+        for told in self.waiters.iter_mut().filter_map(|waiter| waiter.store_queried.take()) {
             // One that has gone need not be told.
             let _ = told.send(());
         }
@@ -162,78 +162,82 @@ impl WaiterQueue {
 /// The room behind the desk.
 pub(crate) struct LongPollService {
     node: Arc<Node>,
-    letters: mpsc::UnboundedReceiver<BrokerRequest>,
-    lines: HashMap<PullFilter, WaiterQueue>,
-    swept: Instant,
+    requests: mpsc::UnboundedReceiver<BrokerRequest>,
+    queues: HashMap<PullFilter, WaiterQueue>,
+    last_sweep: Instant,
 }
 
 impl LongPollService {
     pub(crate) fn new(node: Arc<Node>, letters: BrokerRequests) -> Self {
-        Self { node, letters: letters.0, lines: HashMap::new(), swept: Instant::now() }
+        Self { node, requests: letters.0, queues: HashMap::new(), last_sweep: Instant::now() }
     }
 
     /// Serves until told to stop; then nobody waits any more, and what was not taken goes back.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut letters = Vec::new();
-        while self.wait(&mut letters, &stop).await {
-            self.read(&mut letters).await;
-            self.turn().await;
+        while self.wait_for_requests(&mut letters, &stop).await {
+            self.handle_requests(&mut letters).await;
+            self.serve_ready_queues().await;
         }
-        self.lines.clear();
-        self.letters.close();
-        while let Some(letter) = self.letters.recv().await {
+        self.queues.clear();
+        self.requests.close();
+        while let Some(letter) = self.requests.recv().await {
             if let BrokerRequest::Return(tasks) = letter {
-                self.release(tasks).await;
+                self.release_tasks(tasks).await;
             }
         }
     }
 
     /// Waits until there is something to do. `false`: it is time to stop.
-    async fn wait(&mut self, letters: &mut Vec<BrokerRequest>, stop: &CancellationToken) -> bool {
-        let nap = self.nap();
+    async fn wait_for_requests(
+        &mut self,
+        letters: &mut Vec<BrokerRequest>,
+        stop: &CancellationToken,
+    ) -> bool {
+        let nap = self.sleep_duration();
         tokio::select! {
             () = stop.cancelled() => return false,
-            _ = self.letters.recv_many(letters, REQUEST_BATCH) => {}
-            () = self.node.signals.desk.notified() => self.look_everywhere(),
+            _ = self.requests.recv_many(letters, REQUEST_BATCH) => {}
+            () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
             () = sleep(nap) => {}
         }
         // A signal that came together with a letter concerns whoever wrote it.
         tokio::select! {
             biased;
-            () = self.node.signals.desk.notified() => self.look_everywhere(),
+            () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
             () = std::future::ready(()) => {}
         }
         let (now, at) = (self.node.time.now(), Instant::now());
-        for line in self.lines.values_mut().filter(|line| line.due.is_some_and(|due| due <= now)) {
-            line.look = true;
+        for line in self.queues.values_mut().filter(|line| line.next_due.is_some_and(|due| due <= now)) {
+            line.needs_claim = true;
         }
         // A signal may be lost, and workers may go without a word.
-        if at.duration_since(self.swept) >= self.node.settings.sweep {
-            self.swept = at;
-            self.node.leases.forget_old(now);
-            self.look_everywhere();
+        if at.duration_since(self.last_sweep) >= self.node.settings.sweep_interval {
+            self.last_sweep = at;
+            self.node.lease_cache.drop_expired(now);
+            self.mark_all_for_claim();
         }
         true
     }
 
-    fn look_everywhere(&mut self) {
-        for line in self.lines.values_mut() {
-            line.look = true;
+    fn mark_all_for_claim(&mut self) {
+        for line in self.queues.values_mut() {
+            line.needs_claim = true;
         }
     }
 
-    fn nap(&self) -> Duration {
+    fn sleep_duration(&self) -> Duration {
         let (at, now) = (Instant::now(), self.node.time.now());
-        let sweep = (self.swept + self.node.settings.sweep).saturating_duration_since(at);
-        let lines = self.lines.values().filter_map(|line| match line.look {
-            true => Some(line.rested.saturating_duration_since(at)),
-            false => line.due.map(|due| due.since(now).max(EMPTY_CLAIM_PAUSE)),
+        let sweep = (self.last_sweep + self.node.settings.sweep_interval).saturating_duration_since(at);
+        let lines = self.queues.values().filter_map(|line| match line.needs_claim {
+            true => Some(line.claim_not_before.saturating_duration_since(at)),
+            false => line.next_due.map(|due| due.since(now).max(EMPTY_CLAIM_PAUSE)),
         });
         lines.chain([sweep]).min().unwrap_or(sweep)
     }
 
     /// What comes back is there for those who come.
-    async fn read(&mut self, letters: &mut Vec<BrokerRequest>) {
+    async fn handle_requests(&mut self, letters: &mut Vec<BrokerRequest>) {
         let (mut back, mut come) = (Vec::new(), Vec::new());
         for letter in letters.drain(..) {
             match letter {
@@ -242,88 +246,101 @@ impl LongPollService {
             }
         }
         if !back.is_empty() {
-            self.release(back).await;
-            self.look_everywhere();
+            self.release_tasks(back).await;
+            self.mark_all_for_claim();
         }
-        let fresh =
-            || WaiterQueue { waiters: VecDeque::new(), look: true, rested: Instant::now(), due: None };
+        let fresh = || WaiterQueue {
+            waiters: VecDeque::new(),
+            needs_claim: true,
+            claim_not_before: Instant::now(),
+            next_due: None,
+        };
         for (errand, waiter) in come {
-            let line = self.lines.entry(errand).or_insert_with(fresh);
+            let line = self.queues.entry(errand).or_insert_with(fresh);
             line.waiters.push_back(waiter);
-            line.joined();
+            line.update_after_join();
         }
     }
 
     /// One claim for each line that may get something.
-    async fn turn(&mut self) {
+    async fn serve_ready_queues(&mut self) {
         let at = Instant::now();
-        let ready = self.lines.iter().filter(|(_, line)| line.look && line.rested <= at);
+        let ready = self.queues.iter().filter(|(_, line)| line.needs_claim && line.claim_not_before <= at);
         let ready: Vec<PullFilter> = ready.map(|(errand, _)| errand.clone()).collect();
         for errand in ready {
-            if let Some(mut line) = self.lines.remove(&errand) {
-                self.serve(&errand, &mut line).await;
+            if let Some(mut line) = self.queues.remove(&errand) {
+                self.serve_queue(&errand, &mut line).await;
                 if !line.waiters.is_empty() {
-                    self.lines.insert(errand, line);
+                    self.queues.insert(errand, line);
                 }
             }
         }
     }
 
-    async fn serve(&self, errand: &PullFilter, line: &mut WaiterQueue) {
-        line.waiters.retain(|waiter| !waiter.answer.is_closed());
+    async fn serve_queue(&self, errand: &PullFilter, line: &mut WaiterQueue) {
+        line.waiters.retain(|waiter| !waiter.reply.is_closed());
         let max = line.waiters.iter().map(|waiter| waiter.max).sum::<usize>().min(MAX_TASKS_PER_CLAIM);
         if max == 0 {
             return;
         }
         if !self.node.time.is_in_service() {
-            line.look = false;
+            line.needs_claim = false;
             return;
         }
         let at = self.node.time.now();
         let by = Claimant::Worker { until: at.plus(errand.lease), tenant: errand.tenant.clone() };
-        let asked = self.node.held.asked();
+        let asked = self.node.start_gate.pause_version();
         let claim = Claim { by, handlers: errand.handlers.clone(), max };
         match self.node.store.claim(claim, at).await {
             Ok(claims) => {
                 let any = !claims.tasks.is_empty();
-                line.look = claims.more && any;
-                line.rested = Instant::now() + if any { Duration::ZERO } else { EMPTY_CLAIM_PAUSE };
-                line.due = claims.next_due;
-                self.deal(line, claims.tasks.into(), asked).await;
-                line.looked();
+                line.needs_claim = claims.more && any;
+                line.claim_not_before = Instant::now() + if any { Duration::ZERO } else { EMPTY_CLAIM_PAUSE };
+                line.next_due = claims.next_due;
+                self.distribute_tasks(line, claims.tasks.into(), asked).await;
+                line.notify_store_queried();
             }
             Err(error) => {
-                self.node.store_failed();
+                self.node.count_store_error();
                 tracing::debug!(%error, workers = line.waiters.len(), "workers get no answer from the store");
                 for waiter in line.waiters.drain(..) {
-                    let _ = waiter.answer.send(Err(error.clone()));
+                    let _ = waiter.reply.send(Err(error.clone()));
                 }
             }
         }
     }
 
-    async fn deal(&self, line: &mut WaiterQueue, mut tasks: VecDeque<Claimed>, asked: PauseVersion) {
+    async fn distribute_tasks(
+        &self,
+        line: &mut WaiterQueue,
+        mut tasks: VecDeque<Claimed>,
+        asked: PauseVersion,
+    ) {
         while !tasks.is_empty() && !line.waiters.is_empty() {
-            for share in shares(line.waiters.iter().map(|waiter| waiter.max), tasks.len()) {
+            for share in split_evenly(line.waiters.iter().map(|waiter| waiter.max), tasks.len()) {
                 let Some(waiter) = line.waiters.pop_front() else { break };
                 let given = tasks.drain(..share).collect();
-                let given = GrantedTasks { tasks: given, asked, desk: self.node.desk.clone() };
-                if let Err(Ok(given)) = waiter.answer.send(Ok(given)) {
-                    tasks.extend(given.tasks().map(|(_, task)| task));
+                let given = GrantedTasks {
+                    tasks: given,
+                    pause_version: asked,
+                    broker: self.node.pull_broker.clone(),
+                };
+                if let Err(Ok(given)) = waiter.reply.send(Ok(given)) {
+                    tasks.extend(given.into_tasks().map(|(_, task)| task));
                 }
             }
         }
-        self.release(tasks.into()).await;
+        self.release_tasks(tasks.into()).await;
     }
 
     /// Gives tasks back to the store as if they had never been claimed.
-    async fn release(&self, tasks: Vec<Claimed>) {
+    async fn release_tasks(&self, tasks: Vec<Claimed>) {
         if tasks.is_empty() {
             return;
         }
         let end = |task: Claimed| {
-            let task = ClaimSummary::of(&task);
-            EndedAttempt { ending: settle(&task, released(), LogQuota::default()), task }
+            let task = ClaimSummary::from_claimed(&task);
+            EndedAttempt { ending: build_ending(&task, released_outcome(), LogQuota::default()), task }
         };
         let ended: Vec<_> = tasks.into_iter().map(end).collect();
         let endings = ended.iter().map(|ended| ended.ending.clone()).collect();
@@ -332,13 +349,13 @@ impl LongPollService {
             Ok((results, _)) => {
                 for (ended, result) in ended.iter().zip(results) {
                     if let Ok(finished) = result {
-                        self.node.finished(ended, &finished, at);
+                        self.node.report_finished_attempt(ended, &finished, at);
                     }
                 }
-                self.node.signals.work();
+                self.node.signals.notify_work();
             }
             Err(error) => {
-                self.node.store_failed();
+                self.node.count_store_error();
                 tracing::debug!(%error, tasks = ended.len(), "tasks that nobody took wait for their leases to run out");
             }
         }
@@ -346,7 +363,7 @@ impl LongPollService {
 }
 
 /// How many of `tasks` each waiter gets, from the front: one each, and then one more each, up to what it can take.
-fn shares(most: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
+fn split_evenly(most: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
     let mut shares: Vec<(usize, usize)> = most.take(tasks).map(|most| (0, most)).collect();
     let mut left = tasks;
     let mut dealt = true;
@@ -363,11 +380,11 @@ fn shares(most: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::shares;
+    use super::split_evenly;
 
     #[test]
     fn everybody_gets_one_before_anybody_gets_two() {
-        let deal = |most: &[usize], tasks| shares(most.iter().copied(), tasks);
+        let deal = |most: &[usize], tasks| split_evenly(most.iter().copied(), tasks);
         assert_eq!(deal(&[10, 10, 10], 2), [1, 1]);
         assert_eq!(deal(&[10, 1, 10], 7), [3, 1, 3]);
         assert_eq!(deal(&[1, 2], 9), [1, 2]);

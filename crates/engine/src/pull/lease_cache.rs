@@ -27,112 +27,123 @@ pub(crate) struct LeaseCache(Mutex<HashMap<i64, CachedLease>>);
 #[derive(Debug)]
 struct CachedLease {
     task: ClaimSummary,
-    since: Timestamp,
-    until: Timestamp,
+    leased_at: Timestamp,
+    expires_at: Timestamp,
     /// What it was claimed for, and is renewed by where nothing else is said.
-    lease: Duration,
-    allowance: LogQuota,
+    duration: Duration,
+    log_quota: LogQuota,
 }
 
 impl LeaseCache {
-    pub(crate) fn begin(&self, task: ClaimSummary, since: Timestamp, lease: Duration) {
-        let leased =
-            CachedLease { since, until: since.plus(lease), lease, allowance: LogQuota::default(), task };
-        self.all().insert(leased.task.fence, leased);
+    pub(crate) fn insert(&self, task: ClaimSummary, since: Timestamp, lease: Duration) {
+        let leased = CachedLease {
+            leased_at: since,
+            expires_at: since.plus(lease),
+            duration: lease,
+            log_quota: LogQuota::default(),
+            task,
+        };
+        self.lock_leases().insert(leased.task.fence, leased);
     }
 
     /// The task that is leased under this fence.
-    pub(crate) async fn find(
+    pub(crate) async fn find_task(
         &self,
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
     ) -> Result<Result<ClaimSummary, Rejected>, StoreError> {
-        if let Some(leased) = self.all().get(&fence) {
+        if let Some(leased) = self.lock_leases().get(&fence) {
             return Ok(if leased.task.id == *id {
                 Ok(leased.task.clone())
             } else {
                 Err(Rejected::StaleFence)
             });
         }
-        let (task, since, until) = match held(store, id, fence).await? {
+        let (task, since, until) = match read_lease(store, id, fence).await? {
             Ok(held) => held,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let task = brief(store, task, fence).await?;
-        let allowance = log_usage::allowance(store, &task, since).await?;
+        let task = summarize_task(store, task, fence).await?;
+        let allowance = log_usage::read_log_quota(store, &task, since).await?;
         // It may have been renewed since it was claimed; then this is too long, never too short.
         let lease = until.since(since).min(MAX_INFERRED_LEASE);
-        let leased = CachedLease { task: task.clone(), since, until, lease, allowance };
+        let leased = CachedLease {
+            task: task.clone(),
+            leased_at: since,
+            expires_at: until,
+            duration: lease,
+            log_quota: allowance,
+        };
         // Whoever was quicker has counted lines already.
-        self.all().entry(fence).or_insert(leased);
+        self.lock_leases().entry(fence).or_insert(leased);
         Ok(Ok(task))
     }
 
     /// Forgets the lease if the store no longer knows of it, and says why.
-    pub(crate) async fn forget_lost(
+    pub(crate) async fn drop_if_lost(
         &self,
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
     ) -> Result<Result<(), Rejected>, StoreError> {
-        let held = held(store, id, fence).await?.map(|_| ());
+        let held = read_lease(store, id, fence).await?.map(|_| ());
         if held.is_err() {
-            self.forget(fence);
+            self.drop_cached_lease(fence);
         }
         Ok(held)
     }
 
     /// How long a lease lasts that is renewed without a word.
-    pub(crate) fn length(&self, fence: i64) -> Option<Duration> {
-        self.all().get(&fence).map(|leased| leased.lease)
+    pub(crate) fn lease_duration(&self, fence: i64) -> Option<Duration> {
+        self.lock_leases().get(&fence).map(|leased| leased.duration)
     }
 
-    pub(crate) fn renewed(&self, fence: i64, until: Timestamp) {
-        if let Some(leased) = self.all().get_mut(&fence) {
-            leased.until = until;
+    pub(crate) fn set_expiry(&self, fence: i64, until: Timestamp) {
+        if let Some(leased) = self.lock_leases().get_mut(&fence) {
+            leased.expires_at = until;
         }
     }
 
     /// Those of the lines that are within what the attempt may log.
-    pub(crate) fn admit(&self, fence: i64, lines: Vec<LogLine>) -> Vec<LogLine> {
-        match self.all().get_mut(&fence) {
-            Some(leased) => lines.into_iter().filter_map(|line| leased.allowance.admit(line)).collect(),
+    pub(crate) fn admit_lines(&self, fence: i64, lines: Vec<LogLine>) -> Vec<LogLine> {
+        match self.lock_leases().get_mut(&fence) {
+            Some(leased) => lines.into_iter().filter_map(|line| leased.log_quota.admit_line(line)).collect(),
             None => vec![],
         }
     }
 
     /// So many lines of so many bytes were admitted and not logged after all.
-    pub(crate) fn take_back(&self, fence: i64, lines: usize, bytes: usize) {
-        if let Some(leased) = self.all().get_mut(&fence) {
-            leased.allowance.take_back(lines, bytes);
+    pub(crate) fn refund_lines(&self, fence: i64, lines: usize, bytes: usize) {
+        if let Some(leased) = self.lock_leases().get_mut(&fence) {
+            leased.log_quota.refund(lines, bytes);
         }
     }
 
-    pub(crate) fn allowance(&self, fence: i64) -> LogQuota {
-        self.all().get(&fence).map(|leased| leased.allowance).unwrap_or_default()
+    pub(crate) fn log_quota(&self, fence: i64) -> LogQuota {
+        self.lock_leases().get(&fence).map(|leased| leased.log_quota).unwrap_or_default()
     }
 
-    pub(crate) fn since(&self, fence: i64) -> Option<Timestamp> {
-        self.all().get(&fence).map(|leased| leased.since)
+    pub(crate) fn leased_at(&self, fence: i64) -> Option<Timestamp> {
+        self.lock_leases().get(&fence).map(|leased| leased.leased_at)
     }
 
-    pub(crate) fn forget(&self, fence: i64) {
-        self.all().remove(&fence);
+    pub(crate) fn drop_cached_lease(&self, fence: i64) {
+        self.lock_leases().remove(&fence);
     }
 
     /// Forgets what ran out long ago.
-    pub(crate) fn forget_old(&self, now: Timestamp) {
-        self.all().retain(|_, leased| leased.until.plus(EXPIRED_RETENTION) > now);
+    pub(crate) fn drop_expired(&self, now: Timestamp) {
+        self.lock_leases().retain(|_, leased| leased.expires_at.plus(EXPIRED_RETENTION) > now);
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<i64, CachedLease>> {
+    fn lock_leases(&self) -> MutexGuard<'_, HashMap<i64, CachedLease>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The task if a worker holds it under this fence, since when and until when.
-async fn held(
+async fn read_lease(
     store: &dyn Store,
     id: &TaskId,
     fence: i64,
@@ -151,18 +162,18 @@ async fn held(
 }
 
 /// A running task as it is remembered.
-async fn brief(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimSummary, StoreError> {
-    let (cause, depth) = cause(store, &task).await?;
+async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimSummary, StoreError> {
+    let (cause, depth) = find_cause(store, &task).await?;
     Ok(ClaimSummary {
-        max_result: task.max_result(),
+        max_result_bytes: task.max_result(),
         seq: task.seq,
         id: task.id,
         handler: task.handler,
         tenant: task.tenant,
         key: task.key,
-        event: task.event,
-        cause,
-        depth,
+        event_id: task.event,
+        cause_event_id: cause,
+        cause_depth: depth,
         attempt: task.life.attempt,
         fence,
     })
@@ -170,7 +181,7 @@ async fn brief(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimSummary
 
 /// The event that causes what a task emits, and how deep that lies. Where the journal has forgotten the task's event,
 /// nobody knows what had caused that; of the event that made an order, the order knows.
-async fn cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16), StoreError> {
+async fn find_cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16), StoreError> {
     if let Some(id) = task.event {
         return Ok((Some(id), store.event(id).await?.map_or(0, |view| view.event.depth())));
     }

@@ -12,33 +12,33 @@ use crate::log_writer::{LogQuota, MAX_ATTEMPT_LINES};
 /// How many lines are read at a time.
 const PAGE_SIZE: usize = 1000;
 
-pub(super) async fn allowance(
+pub(super) async fn read_log_quota(
     store: &dyn Store,
     task: &ClaimSummary,
     since: Timestamp,
 ) -> Result<LogQuota, StoreError> {
     let mut allowance = LogQuota::default();
-    let mut from = end(store, &task.id).await?.saturating_sub(MAX_ATTEMPT_LINES as u64 + 1);
+    let mut from = find_log_end(store, &task.id).await?.saturating_sub(MAX_ATTEMPT_LINES as u64 + 1);
     while !allowance.is_used_up() {
-        let lines = page(store, &task.id, from, PAGE_SIZE).await?;
+        let lines = read_log_page(store, &task.id, from, PAGE_SIZE).await?;
         let Some(last) = lines.last() else { break };
         from = last.number + 1;
         // What was written before the attempt began was written by another, if there was another.
         let own = lines.iter().filter(|stored| task.attempt <= 1 || stored.line.time >= since);
-        own.for_each(|stored| allowance.used(&stored.line));
+        own.for_each(|stored| allowance.count_stored_line(&stored.line));
     }
     Ok(allowance)
 }
 
 /// A number that no line has reached, and not many more than there are lines.
-async fn end(store: &dyn Store, id: &TaskId) -> Result<u64, StoreError> {
+async fn find_log_end(store: &dyn Store, id: &TaskId) -> Result<u64, StoreError> {
     let (mut there, mut beyond) = (0, 1);
-    while !page(store, id, beyond, 1).await?.is_empty() {
+    while !read_log_page(store, id, beyond, 1).await?.is_empty() {
         (there, beyond) = (beyond, beyond * 2);
     }
     while beyond - there > 1 {
         let middle = there + (beyond - there) / 2;
-        match page(store, id, middle, 1).await?.is_empty() {
+        match read_log_page(store, id, middle, 1).await?.is_empty() {
             true => beyond = middle,
             false => there = middle,
         }
@@ -46,7 +46,7 @@ async fn end(store: &dyn Store, id: &TaskId) -> Result<u64, StoreError> {
     Ok(beyond)
 }
 
-async fn page(
+async fn read_log_page(
     store: &dyn Store,
     id: &TaskId,
     from: u64,

@@ -21,7 +21,7 @@ use pointsman_core::task::{LogLine, Rejected};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use tokio::time::Instant;
 
-use crate::attempt_ending::{EndedAttempt, MIN_SNOOZE, settle};
+use crate::attempt_ending::{EndedAttempt, MIN_SNOOZE, build_ending};
 use crate::claim_summary::ClaimSummary;
 use crate::node::Node;
 use crate::{AttemptOutcome, Engine};
@@ -62,7 +62,7 @@ pub struct LeasedTaskInfo {
 impl Engine {
     /// Leases tasks to a worker: at once if there are some, else as soon as there are. None after `wait`, or when
     /// the node stops. Dropping the future gives back what was meant for it.
-    pub async fn pull(&self, request: PullRequest) -> Result<Vec<Claimed>, StoreError> {
+    pub async fn pull_tasks(&self, request: PullRequest) -> Result<Vec<Claimed>, StoreError> {
         let PullRequest { handlers, max, wait, lease, tenant } = request;
         if handlers.is_empty() || max == 0 {
             return Ok(vec![]);
@@ -71,125 +71,130 @@ impl Engine {
         let errand = PullFilter { handlers: Arc::new(handlers), tenant, lease };
         let deadline = Instant::now() + wait.min(MAX_WAIT);
         loop {
-            let Some(given) = node.desk.wait(errand.clone(), max, deadline).await? else {
+            let Some(given) = node.pull_broker.wait_for_tasks(errand.clone(), max, deadline).await? else {
                 return Ok(vec![]);
             };
             // A rule that was set since the claim takes back what it holds.
             let (held, tasks): (Vec<_>, Vec<_>) =
-                given.tasks().partition(|(asked, task)| node.held.since(*asked, task));
-            node.desk.give_back(held.into_iter().map(|(_, task)| task).collect());
+                given.into_tasks().partition(|(asked, task)| node.start_gate.is_paused_since(*asked, task));
+            node.pull_broker.return_tasks(held.into_iter().map(|(_, task)| task).collect());
             if !tasks.is_empty() {
-                return Ok(tasks.into_iter().map(|(_, task)| begin(node, task, lease)).collect());
+                return Ok(tasks
+                    .into_iter()
+                    .map(|(_, task)| start_leased_attempt(node, task, lease))
+                    .collect());
             }
         }
     }
 
     /// What a worker holds under this fence. Costs nothing where this node gave it out.
-    pub async fn leased(
+    pub async fn find_leased_task(
         &self,
         id: &TaskId,
         fence: i64,
     ) -> Result<Result<LeasedTaskInfo, Rejected>, StoreError> {
         let node = self.node();
-        let found = node.leases.find(&*node.store, id, fence).await?;
-        Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result: task.max_result }))
+        let found = node.lease_cache.find_task(&*node.store, id, fence).await?;
+        Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result: task.max_result_bytes }))
     }
 
     /// A worker is still at it: its lease runs for so long from now, or for as long as it claimed the task if nothing
     /// is said. Answers until when.
-    pub async fn renew(
+    pub async fn renew_lease(
         &self,
         id: &TaskId,
         fence: i64,
         lease: Option<Duration>,
     ) -> Result<Result<Timestamp, Rejected>, StoreError> {
         let node = self.node();
-        let task = match node.leases.find(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let lease = lease.or_else(|| node.leases.length(fence)).unwrap_or(DEFAULT_LEASE);
+        let lease = lease.or_else(|| node.lease_cache.lease_duration(fence)).unwrap_or(DEFAULT_LEASE);
         let until = node.time.now().plus(lease);
         let renewed = node.store.renew(task.seq, fence, until).await?;
         match renewed {
-            Ok(()) => node.leases.renewed(fence, until),
-            Err(_) => node.leases.forget(fence),
+            Ok(()) => node.lease_cache.set_expiry(fence, until),
+            Err(_) => node.lease_cache.drop_cached_lease(fence),
         }
         Ok(renewed.map(|()| until))
     }
 
     /// Adds lines to the log of a worker's attempt, as many as an attempt may have. Answers how many were added.
-    pub async fn pull_log(
+    pub async fn append_task_log(
         &self,
         id: &TaskId,
         fence: i64,
         lines: Vec<LogLine>,
     ) -> Result<Result<usize, Rejected>, StoreError> {
         let node = self.node();
-        let task = match node.leases.find(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let lines = node.leases.admit(fence, lines);
+        let lines = node.lease_cache.admit_lines(fence, lines);
         let (sent, bytes) = (lines.len(), lines.iter().map(|line| line.message.len()).sum());
         let lines: Vec<_> =
             lines.into_iter().map(|line| NewLogLine { task: task.seq, fence, line }).collect();
         let stored = match lines.is_empty() {
             true => 0,
-            false => {
-                node.store.log(lines).await.inspect_err(|_| node.leases.take_back(fence, sent, bytes))?
-            }
+            false => node
+                .store
+                .log(lines)
+                .await
+                .inspect_err(|_| node.lease_cache.refund_lines(fence, sent, bytes))?,
         };
         if stored > 0 {
-            node.logbook.stored();
+            node.log_writer.notify_stored();
             return Ok(Ok(stored));
         }
         // Nothing was added: the task is no longer the worker's, or it has said all that it may.
-        node.leases.forget_lost(&*node.store, id, fence).await.map(|held| held.map(|()| 0))
+        node.lease_cache.drop_if_lost(&*node.store, id, fence).await.map(|held| held.map(|()| 0))
     }
 
     /// Ends a worker's attempt, with all that commits with its end. For whom a worker may emit, whoever let it in
     /// decides. A snooze lasts a second at least.
-    pub async fn pull_end(
+    pub async fn end_leased_task(
         &self,
         id: &TaskId,
         fence: i64,
         outcome: AttemptOutcome,
     ) -> Result<Result<Finished, Rejected>, StoreError> {
         let node = self.node();
-        let task = match node.leases.find(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let outcome = awake(outcome, node.time.now());
-        let ending = settle(&task, outcome, node.leases.allowance(fence));
-        let since = node.leases.since(fence);
+        let outcome = enforce_min_snooze(outcome, node.time.now());
+        let ending = build_ending(&task, outcome, node.lease_cache.log_quota(fence));
+        let since = node.lease_cache.leased_at(fence);
         let ended = EndedAttempt { task, ending };
         let at = node.time.now();
         let (results, _) = node.store.finish(vec![ended.ending.clone()], None, at).await?;
-        node.leases.forget(fence);
+        node.lease_cache.drop_cached_lease(fence);
         let result = results.into_iter().next().unwrap_or(Err(Rejected::NoSuchTask));
         if let Ok(finished) = &result {
             let took = since.map_or(Duration::ZERO, |since| at.since(since));
-            node.metrics.attempt_ended(&ended.task.handler, &ended.ending.ended, took);
-            node.finished(&ended, finished, at);
-            node.signals.work();
+            node.metrics.count_ended_attempt(&ended.task.handler, &ended.ending.ended, took);
+            node.report_finished_attempt(&ended, finished, at);
+            node.signals.notify_work();
         }
         Ok(result)
     }
 }
 
 /// A worker's attempt begins.
-fn begin(node: &Node, task: Claimed, lease: Duration) -> Claimed {
+fn start_leased_attempt(node: &Node, task: Claimed, lease: Duration) -> Claimed {
     let at = node.time.now();
-    node.changes.locked(&task, at);
-    node.metrics.started(&task, at);
-    node.leases.begin(ClaimSummary::of(&task), at, lease);
+    node.task_changes.notify_attempt_started(&task, at);
+    node.metrics.observe_start_latency(&task, at);
+    node.lease_cache.insert(ClaimSummary::from_claimed(&task), at, lease);
     task
 }
 
 /// A worker's snooze is no tight loop.
-fn awake(outcome: AttemptOutcome, now: Timestamp) -> AttemptOutcome {
+fn enforce_min_snooze(outcome: AttemptOutcome, now: Timestamp) -> AttemptOutcome {
     match outcome.ended {
         Ended::Snoozed { until } => {
             AttemptOutcome { ended: Ended::Snoozed { until: until.max(now.plus(MIN_SNOOZE)) }, ..outcome }

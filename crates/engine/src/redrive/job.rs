@@ -12,7 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{PAGE_SIZE, Redrive, RedriveState, read};
+use super::{PAGE_SIZE, Redrive, RedriveState, lock_status};
 use crate::time::StoreBackoff;
 use crate::{Engine, TaskChange};
 
@@ -25,94 +25,99 @@ const MAX_CANARIES: usize = 1000;
 
 pub(super) struct RedriveJob {
     engine: Engine,
-    view: Arc<Mutex<Redrive>>,
-    pace: Option<RateLimiter>,
+    status: Arc<Mutex<Redrive>>,
+    rate_limiter: Option<RateLimiter>,
 }
 
 /// What a job found, the oldest first.
 struct MatchedTasks {
     tasks: VecDeque<TaskSeq>,
     /// What the first of them are called.
-    names: VecDeque<TaskId>,
+    canary_ids: VecDeque<TaskId>,
 }
 
 /// Keeps to a rate.
 struct RateLimiter {
     rate: Rate,
-    next: Instant,
+    next_at: Instant,
 }
 
 impl RateLimiter {
     /// How many may go now, once it is their time.
-    async fn turn(&mut self) -> usize {
+    async fn wait_for_batch(&mut self) -> usize {
         let step = self.rate.step().max(Duration::from_micros(1));
         let batch = (PACING_INTERVAL.as_micros() / step.as_micros()).clamp(1, RETRY_BATCH as u128) as usize;
-        sleep_until(self.next).await;
+        sleep_until(self.next_at).await;
         // Time that was lost is not made up for by haste.
-        self.next = self.next.max(Instant::now()) + step * batch as u32;
+        self.next_at = self.next_at.max(Instant::now()) + step * batch as u32;
         batch
     }
 }
 
 impl RedriveJob {
     pub(super) fn new(engine: Engine, view: Arc<Mutex<Redrive>>) -> Self {
-        let rate = read(&view).rate;
-        Self { engine, view, pace: rate.map(|rate| RateLimiter { rate, next: Instant::now() }) }
+        let rate = lock_status(&view).rate;
+        Self {
+            engine,
+            status: view,
+            rate_limiter: rate.map(|rate| RateLimiter { rate, next_at: Instant::now() }),
+        }
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken) {
-        let ended = stop.run_until_cancelled(self.work()).await;
+        let ended = stop.run_until_cancelled(self.run_to_end()).await;
         let state = match ended {
             Some(Ok(())) => RedriveState::Done,
             Some(Err(why)) => RedriveState::Stopped(why),
             None => RedriveState::Stopped("it was told to stop".into()),
         };
-        let mut view = read(&self.view);
+        let mut view = lock_status(&self.status);
         tracing::info!(job = view.id, by = view.by, ?state, retried = view.retried, "a redrive has ended");
         view.state = state;
         view.ended_at = Some(self.engine.now());
     }
 
-    async fn work(&mut self) -> Result<(), String> {
-        let mut found = self.find().await?;
-        let canary = read(&self.view).canary;
+    async fn run_to_end(&mut self) -> Result<(), String> {
+        let mut found = self.read_matching().await?;
+        let canary = lock_status(&self.status).canary;
         if let Some(canaries) = canary {
-            let changes = self.engine.changes();
-            let first = self.first(&mut found, canaries.min(MAX_CANARIES)).await?;
-            self.change(|view| view.state = RedriveState::Canary);
-            self.watch(first, changes).await?;
-            self.change(|view| view.state = RedriveState::Running);
+            let changes = self.engine.subscribe_task_changes();
+            let first = self.retry_canaries(&mut found, canaries.min(MAX_CANARIES)).await?;
+            self.update_status(|view| view.state = RedriveState::Canary);
+            self.wait_for_canaries(first, changes).await?;
+            self.update_status(|view| view.state = RedriveState::Running);
         }
         while !found.tasks.is_empty() {
-            let most = self.turn().await.min(found.tasks.len());
-            self.retry(found.tasks.drain(..most).collect()).await?;
+            let most = self.wait_for_batch().await.min(found.tasks.len());
+            self.retry_batch(found.tasks.drain(..most).collect()).await?;
         }
         Ok(())
     }
 
-    async fn turn(&mut self) -> usize {
-        match &mut self.pace {
-            Some(pace) => pace.turn().await,
+    async fn wait_for_batch(&mut self) -> usize {
+        match &mut self.rate_limiter {
+            Some(pace) => pace.wait_for_batch().await,
             None => RETRY_BATCH,
         }
     }
 
     /// Reads what matches, which comes the newest first.
-    async fn find(&self) -> Result<MatchedTasks, String> {
+    async fn read_matching(&self) -> Result<MatchedTasks, String> {
         let (filter, canaries) = {
-            let view = read(&self.view);
+            let view = lock_status(&self.status);
             (view.filter.clone(), view.canary.unwrap_or(0).min(MAX_CANARIES))
         };
-        let mut found = MatchedTasks { tasks: VecDeque::new(), names: VecDeque::new() };
+        let mut found = MatchedTasks { tasks: VecDeque::new(), canary_ids: VecDeque::new() };
         let mut before = None;
         loop {
-            let page = self.patiently(|store| store.tasks(filter.clone(), before, PAGE_SIZE)).await?;
+            let page =
+                self.retry_until_answered(|store| store.tasks(filter.clone(), before, PAGE_SIZE)).await?;
             for task in page.tasks {
                 found.tasks.push_front(task.seq);
-                found.names.push_front(task.id);
-                found.names.truncate(canaries);
+                found.canary_ids.push_front(task.id);
+                found.canary_ids.truncate(canaries);
             }
-            self.change(|view| view.matched = found.tasks.len() as u64);
+            self.update_status(|view| view.matched = found.tasks.len() as u64);
             before = page.next;
             if before.is_none() {
                 return Ok(found);
@@ -121,14 +126,18 @@ impl RedriveJob {
     }
 
     /// Retries the first few, and answers what they are called.
-    async fn first(&mut self, found: &mut MatchedTasks, canaries: usize) -> Result<Vec<TaskId>, String> {
+    async fn retry_canaries(
+        &mut self,
+        found: &mut MatchedTasks,
+        canaries: usize,
+    ) -> Result<Vec<TaskId>, String> {
         let mut sent = Vec::new();
         let mut left = canaries.min(found.tasks.len());
         while left > 0 {
-            let most = self.turn().await.min(left);
+            let most = self.wait_for_batch().await.min(left);
             left -= most;
-            let results = self.retry(found.tasks.drain(..most).collect()).await?;
-            let names = found.names.drain(..most.min(found.names.len()));
+            let results = self.retry_batch(found.tasks.drain(..most).collect()).await?;
+            let names = found.canary_ids.drain(..most.min(found.canary_ids.len()));
             sent.extend(names.zip(results).filter(|(_, result)| result.is_ok()).map(|(name, _)| name));
         }
         match sent.is_empty() && !found.tasks.is_empty() {
@@ -139,7 +148,7 @@ impl RedriveJob {
 
     /// Waits until these have ended, and well. What this node runs it hears of at once, before the task could be
     /// forgotten; the store is asked about what others run, and has the last word on failures.
-    async fn watch(
+    async fn wait_for_canaries(
         &self,
         canaries: Vec<TaskId>,
         mut changes: broadcast::Receiver<TaskChange>,
@@ -147,7 +156,7 @@ impl RedriveJob {
         let mut left: BTreeSet<TaskId> = canaries.into_iter().collect();
         let mut patience = StoreBackoff::new();
         while let Some(first) = left.first() {
-            let id = match timeout(patience.wait(), end_of(&left, &mut changes)).await {
+            let id = match timeout(patience.next_delay(), wait_for_end(&left, &mut changes)).await {
                 Ok(TaskChange { id, status: Status::Done, .. }) => {
                     left.remove(&id);
                     continue;
@@ -155,8 +164,8 @@ impl RedriveJob {
                 Ok(change) => change.id,
                 Err(_) => first.clone(),
             };
-            let task = self.patiently(|store| store.task(&id)).await?;
-            if is_well(&id, task.map(|(task, _)| task).as_ref())? {
+            let task = self.retry_until_answered(|store| store.task(&id)).await?;
+            if has_succeeded(&id, task.map(|(task, _)| task).as_ref())? {
                 left.remove(&id);
                 patience.reset();
             }
@@ -164,22 +173,23 @@ impl RedriveJob {
         Ok(())
     }
 
-    async fn retry(&self, tasks: Vec<TaskSeq>) -> Result<Vec<Result<(), Rejected>>, String> {
-        let results = self.patiently(|store| store.retry(tasks.clone(), self.engine.now())).await?;
+    async fn retry_batch(&self, tasks: Vec<TaskSeq>) -> Result<Vec<Result<(), Rejected>>, String> {
+        let results =
+            self.retry_until_answered(|store| store.retry(tasks.clone(), self.engine.now())).await?;
         let retried = results.iter().filter(|result| result.is_ok()).count() as u64;
-        self.change(|view| {
+        self.update_status(|view| {
             view.retried += retried;
             view.refused += results.len() as u64 - retried;
         });
-        self.engine.nudge();
+        self.engine.wake_services();
         let again = tasks.iter().zip(&results).filter(|(_, result)| result.is_ok());
-        let filter = read(&self.view).filter.clone();
-        self.engine.tell_again(&filter, &again.map(|(task, _)| *task).collect()).await;
+        let filter = lock_status(&self.status).filter.clone();
+        self.engine.notify_retried_tasks(&filter, &again.map(|(task, _)| *task).collect()).await;
         Ok(results)
     }
 
     /// Asks the store until it answers.
-    async fn patiently<'a, T, F>(&'a self, ask: impl Fn(&'a dyn Tasks) -> F) -> Result<T, String>
+    async fn retry_until_answered<'a, T, F>(&'a self, ask: impl Fn(&'a dyn Tasks) -> F) -> Result<T, String>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
@@ -189,21 +199,21 @@ impl RedriveJob {
                 Ok(answer) => return Ok(answer),
                 Err(error @ StoreError::Closed) => return Err(error.to_string()),
                 Err(error) => {
-                    self.engine.node().store_failed();
+                    self.engine.node().count_store_error();
                     tracing::debug!(%error, "a redrive waits for the store");
-                    sleep(patience.wait()).await;
+                    sleep(patience.next_delay()).await;
                 }
             }
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Redrive)) {
-        change(&mut read(&self.view));
+    fn update_status(&self, change: impl FnOnce(&mut Redrive)) {
+        change(&mut lock_status(&self.status));
     }
 }
 
 /// The next of these tasks that is told to have ended, well or not.
-async fn end_of(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receiver<TaskChange>) -> TaskChange {
+async fn wait_for_end(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receiver<TaskChange>) -> TaskChange {
     loop {
         match changes.recv().await {
             Ok(change)
@@ -219,7 +229,7 @@ async fn end_of(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receiver<Task
 }
 
 /// Whether a canary has ended well, as the store has it; `false` while it goes on.
-fn is_well(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
+fn has_succeeded(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
     let Some(task) = task else {
         return Err(format!("{id} was forgotten before it could be looked at"));
     };
@@ -240,7 +250,7 @@ mod tests {
 
     #[test]
     fn of_a_canary_that_was_forgotten_nothing_is_known() {
-        let why = is_well(&TaskId::from_text("h_a_1"), None).unwrap_err();
+        let why = has_succeeded(&TaskId::from_text("h_a_1"), None).unwrap_err();
         assert_eq!(why, "h_a_1 was forgotten before it could be looked at");
     }
 }

@@ -75,7 +75,7 @@ pub enum RedriveState {
 
 impl RedriveState {
     /// One word for people and programs.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Canary => "canary",
@@ -107,44 +107,44 @@ pub enum RedriveRefused {
 pub struct PreparedRedrive {
     engine: Engine,
     number: u64,
-    view: Arc<Mutex<Redrive>>,
+    status: Arc<Mutex<Redrive>>,
     stop: CancellationToken,
-    started: bool,
+    is_started: bool,
 }
 
 impl PreparedRedrive {
     /// The redrive as it is when it begins.
-    pub fn view(&self) -> Redrive {
-        read(&self.view).clone()
+    pub fn status(&self) -> Redrive {
+        lock_status(&self.status).clone()
     }
 
     /// Gives its place up until it is admitted again.
-    pub fn give_up_place(&self) {
-        self.engine.node().redrives.jobs().remove(&self.number);
+    pub fn release_reservation(&self) {
+        self.engine.node().redrive_jobs.lock_jobs().remove(&self.number);
     }
 
     /// Takes its place again, unless too many redrives run by now, or one for the same tasks.
-    pub fn admit_again(&self) -> Result<(), RedriveRefused> {
-        let view = self.view();
-        let mut jobs = self.engine.node().redrives.jobs();
-        admit(&jobs, &view.filter)?;
-        jobs.insert(self.number, RedriveEntry { view: self.view.clone(), stop: self.stop.clone() });
+    pub fn reserve_again(&self) -> Result<(), RedriveRefused> {
+        let view = self.status();
+        let mut jobs = self.engine.node().redrive_jobs.lock_jobs();
+        check_admission(&jobs, &view.filter)?;
+        jobs.insert(self.number, RedriveEntry { status: self.status.clone(), stop: self.stop.clone() });
         Ok(())
     }
 
     /// Begins it; answers what it is called.
     pub fn start(mut self) -> String {
-        self.started = true;
-        let job = RedriveJob::new(self.engine.clone(), self.view.clone());
-        self.engine.node().redrives.running.spawn(job.run(self.stop.clone()));
-        read(&self.view).id.clone()
+        self.is_started = true;
+        let job = RedriveJob::new(self.engine.clone(), self.status.clone());
+        self.engine.node().redrive_jobs.job_tracker.spawn(job.run(self.stop.clone()));
+        lock_status(&self.status).id.clone()
     }
 }
 
 impl Drop for PreparedRedrive {
     fn drop(&mut self) {
-        if !self.started {
-            self.give_up_place();
+        if !self.is_started {
+            self.release_reservation();
         }
     }
 }
@@ -153,14 +153,14 @@ impl Drop for PreparedRedrive {
 #[derive(Debug, Default)]
 pub(crate) struct RedriveJobs {
     jobs: Mutex<BTreeMap<u64, RedriveEntry>>,
-    begun: AtomicU64,
+    last_number: AtomicU64,
     stop: CancellationToken,
-    running: TaskTracker,
+    job_tracker: TaskTracker,
 }
 
 #[derive(Debug)]
 struct RedriveEntry {
-    view: Arc<Mutex<Redrive>>,
+    status: Arc<Mutex<Redrive>>,
     stop: CancellationToken,
 }
 
@@ -168,18 +168,18 @@ impl RedriveJobs {
     /// Ends all jobs, and waits for them.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
-        self.running.close();
-        self.running.wait().await;
+        self.job_tracker.close();
+        self.job_tracker.wait().await;
     }
 
-    fn jobs(&self) -> MutexGuard<'_, BTreeMap<u64, RedriveEntry>> {
+    fn lock_jobs(&self) -> MutexGuard<'_, BTreeMap<u64, RedriveEntry>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Forgets the oldest of those that have ended, if they are too many.
-fn forget(jobs: &mut BTreeMap<u64, RedriveEntry>) {
-    let ended = jobs.iter().filter(|(_, job)| read(&job.view).state.has_ended());
+fn drop_oldest_ended(jobs: &mut BTreeMap<u64, RedriveEntry>) {
+    let ended = jobs.iter().filter(|(_, job)| lock_status(&job.status).state.has_ended());
     let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
     for number in ended.iter().take(ended.len().saturating_sub(MAX_ENDED_JOBS)) {
         jobs.remove(number);
@@ -187,10 +187,10 @@ fn forget(jobs: &mut BTreeMap<u64, RedriveEntry>) {
 }
 
 /// Whether a job for these tasks may begin beside those that go on.
-fn admit(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
+fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
     let (mut running, mut same) = (0, None);
     for job in jobs.values() {
-        let view = read(&job.view);
+        let view = lock_status(&job.status);
         if !view.state.has_ended() {
             running += 1;
             if view.filter == *filter {
@@ -205,25 +205,25 @@ fn admit(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), 
     }
 }
 
-fn read(view: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
+fn lock_status(view: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
     view.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {
     /// Begins to run failed tasks again; answers at once with what the job is called.
-    pub fn redrive(&self, request: RedriveRequest) -> Result<String, RedriveRefused> {
+    pub fn start_redrive(&self, request: RedriveRequest) -> Result<String, RedriveRefused> {
         Ok(self.prepare_redrive(request)?.start())
     }
 
     /// Reserves the place of a redrive, which begins when it is started.
     pub fn prepare_redrive(&self, request: RedriveRequest) -> Result<PreparedRedrive, RedriveRefused> {
         let node = self.node();
-        let redrives = &node.redrives;
+        let redrives = &node.redrive_jobs;
         let RedriveRequest { filter, rate, canary, by } = request;
-        let filter = failed(filter);
-        let mut jobs = redrives.jobs();
-        admit(&jobs, &filter)?;
-        let number = redrives.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let filter = restrict_to_failed(filter);
+        let mut jobs = redrives.lock_jobs();
+        check_admission(&jobs, &filter)?;
+        let number = redrives.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         // Jobs of two nodes are never called the same, nor those of one before and after a start.
         let id = format!("{}-{number}", node.id());
         let view = Arc::new(Mutex::new(Redrive {
@@ -240,34 +240,44 @@ impl Engine {
             ended_at: None,
         }));
         let stop = redrives.stop.child_token();
-        jobs.insert(number, RedriveEntry { view: view.clone(), stop: stop.clone() });
-        forget(&mut jobs);
-        Ok(PreparedRedrive { engine: self.clone(), number, view, stop, started: false })
+        jobs.insert(number, RedriveEntry { status: view.clone(), stop: stop.clone() });
+        drop_oldest_ended(&mut jobs);
+        Ok(PreparedRedrive { engine: self.clone(), number, status: view, stop, is_started: false })
     }
 
     /// The redrives that run on this node, and the last ones that have ended, the newest first.
-    pub fn redrives(&self) -> Vec<Redrive> {
-        self.node().redrives.jobs().values().rev().map(|job| read(&job.view).clone()).collect()
+    pub fn list_redrives(&self) -> Vec<Redrive> {
+        self.node()
+            .redrive_jobs
+            .lock_jobs()
+            .values()
+            .rev()
+            .map(|job| lock_status(&job.status).clone())
+            .collect()
     }
 
     /// One of them.
-    pub fn redrive_job(&self, id: &str) -> Option<Redrive> {
-        self.redrives().into_iter().find(|job| job.id == id)
+    pub fn find_redrive(&self, id: &str) -> Option<Redrive> {
+        self.list_redrives().into_iter().find(|job| job.id == id)
     }
 
     /// Ends a redrive: what it has not retried stays as it is. `false`: there is none of this name that runs.
     pub fn stop_redrive(&self, id: &str) -> bool {
-        let jobs = self.node().redrives.jobs();
+        let jobs = self.node().redrive_jobs.lock_jobs();
         let found = jobs.values().find(|job| {
-            let view = read(&job.view);
+            let view = lock_status(&job.status);
             view.id == id && !view.state.has_ended()
         });
         found.inspect(|job| job.stop.cancel()).is_some()
     }
 
     /// How many tasks a redrive with this filter would be about, counted up to `most`, and the newest of them.
-    pub async fn count(&self, filter: TaskFilter, most: u64) -> Result<(u64, Vec<Task>), StoreError> {
-        let filter = failed(filter);
+    pub async fn count_failed_tasks(
+        &self,
+        filter: TaskFilter,
+        most: u64,
+    ) -> Result<(u64, Vec<Task>), StoreError> {
+        let filter = restrict_to_failed(filter);
         let (mut count, mut sample, mut before) = (0, Vec::new(), None);
         loop {
             let page = self.store().tasks(filter.clone(), before, PAGE_SIZE).await?;
@@ -282,7 +292,7 @@ impl Engine {
 }
 
 /// Of these, those that can be run again and that nobody has ended on purpose.
-fn failed(filter: TaskFilter) -> TaskFilter {
+fn restrict_to_failed(filter: TaskFilter) -> TaskFilter {
     let reasons = match filter.reasons.is_empty() {
         true => vec![EndReason::Failed, EndReason::Crashed],
         false => filter.reasons,

@@ -29,18 +29,18 @@ impl MachineBoot {
         Some(Self { id, uptime: Duration::try_from_secs_f64(seconds).ok()? })
     }
 
-    pub(super) fn mark(self, at: Timestamp) -> BootMark {
-        BootMark { boot: self.id, uptime_ms: millis(self.uptime), at, unconfirmed: None }
+    pub(super) fn to_mark(self, at: Timestamp) -> BootMark {
+        BootMark { boot: self.id, uptime_ms: as_millis(self.uptime), at, unconfirmed: None }
     }
 
     /// What time it is now if `mark` was right; `None` if it is of another boot.
-    pub(super) fn time_since(self, mark: BootMark) -> Option<Timestamp> {
+    pub(super) fn time_from_mark(self, mark: BootMark) -> Option<Timestamp> {
         let passed = self.uptime.checked_sub(Duration::from_millis(mark.uptime_ms));
         passed.filter(|_| mark.boot == self.id).map(|passed| mark.at.plus(passed))
     }
 }
 
-pub(super) fn millis(duration: Duration) -> u64 {
+pub(super) fn as_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -60,8 +60,10 @@ mod tests {
 
     #[test]
     fn time_passes_with_the_uptime_of_the_same_boot_only() {
-        let mark = MachineBoot { id: 1, uptime: Duration::from_secs(10) }.mark(Timestamp::from_millis(5_000));
-        let later = |id, seconds| MachineBoot { id, uptime: Duration::from_secs(seconds) }.time_since(mark);
+        let mark =
+            MachineBoot { id: 1, uptime: Duration::from_secs(10) }.to_mark(Timestamp::from_millis(5_000));
+        let later =
+            |id, seconds| MachineBoot { id, uptime: Duration::from_secs(seconds) }.time_from_mark(mark);
         assert_eq!(later(1, 70), Some(Timestamp::from_millis(65_000)));
         assert_eq!((later(2, 70), later(1, 9)), (None, None));
     }

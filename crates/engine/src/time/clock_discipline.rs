@@ -31,7 +31,7 @@ pub struct ClockReading {
     /// The machine's clock, which may be set at any time.
     pub wall: Timestamp,
     /// The monotonic clock: how long ago some fixed moment is.
-    pub mono: Duration,
+    pub monotonic: Duration,
 }
 
 /// A change of the clock's state, for the log. Numbers are microseconds.
@@ -39,13 +39,13 @@ pub struct ClockReading {
 pub(super) enum ClockChange {
     /// The machine's clock differs from the store's by this much, and the node leaves service.
     LeftService(i64),
-    Returned,
+    ReturnedToService,
     /// The machine's clock was set by this much, and is not followed yet.
     Stepped(i64),
     /// The machine's clock was set by this much, and is followed.
-    Followed(i64),
+    StepFollowed(i64),
     /// The machine's clock is back where it was.
-    Undone,
+    StepUndone,
     /// The store was last written this long ago.
     Suspended(i64),
     Resumed,
@@ -87,7 +87,7 @@ pub(super) struct ClockDiscipline {
     out_of_service: bool,
     suspension: Option<Suspension>,
     /// The node's time when it last began anew: at the start, or with a step that was followed.
-    began: Timestamp,
+    restarted_at: Timestamp,
 }
 
 impl ClockDiscipline {
@@ -101,75 +101,83 @@ impl ClockDiscipline {
             last_step: None,
             out_of_service: false,
             suspension: None,
-            began: reading.wall,
+            restarted_at: reading.wall,
         }
     }
 
     /// What time it is, and what became of the clock with this reading.
-    pub(super) fn read(&mut self, reading: ClockReading) -> (Timestamp, Option<ClockChange>) {
-        let offset = difference(reading.wall, self.at(reading.mono));
+    pub(super) fn apply_reading(&mut self, reading: ClockReading) -> (Timestamp, Option<ClockChange>) {
+        let offset = difference_micros(reading.wall, self.time_at(reading.monotonic));
         let stepped = offset.saturating_sub(self.offset);
-        if stepped.unsigned_abs() >= micros(MIN_STEP).unsigned_abs() {
-            self.last_step = Some(ClockStep { at: self.at(reading.mono), by_ms: stepped / 1000 });
+        if stepped.unsigned_abs() >= as_micros(MIN_STEP).unsigned_abs() {
+            self.last_step = Some(ClockStep { at: self.time_at(reading.monotonic), by_ms: stepped / 1000 });
         }
         self.offset = offset;
         let change = match self.reference {
-            TimeReference::Store { bound } => self.compare(bound),
-            TimeReference::Machine { gained } => self.follow(reading, gained),
+            TimeReference::Store { bound } => self.compare_with_store(bound),
+            TimeReference::Machine { gained } => self.follow_machine(reading, gained),
         };
-        (self.at(reading.mono), change.or_else(|| self.resume(reading.mono)))
+        (self.time_at(reading.monotonic), change.or_else(|| self.end_suspension(reading.monotonic)))
     }
 
     /// The server's clock said `server` at some moment between the two readings. It is taken for the time of the answer: it
     /// is at least that late, so that nothing starts early.
-    pub(super) fn measured(
+    pub(super) fn apply_measurement(
         &mut self,
         asked: Duration,
         answered: ClockReading,
         server: Timestamp,
     ) -> Option<ClockChange> {
-        let took = answered.mono.saturating_sub(asked);
+        let took = answered.monotonic.saturating_sub(asked);
         let (estimate, bound) = (server, took);
         let known = match self.reference {
             TimeReference::Machine { .. } => None,
             TimeReference::Store { bound } => Some(bound),
         };
         if let Some(known) = known {
-            let apart = difference(estimate, self.at(answered.mono));
-            let agrees = apart.unsigned_abs() <= micros(bound + known).unsigned_abs();
+            let apart = difference_micros(estimate, self.time_at(answered.monotonic));
+            let agrees = apart.unsigned_abs() <= as_micros(bound + known).unsigned_abs();
             // However slow, it shows that the machine was paused or the server's clock was set.
-            let is_far = apart.unsigned_abs() > micros(bound + known + TOLERANCE).unsigned_abs();
+            let is_far = apart.unsigned_abs() > as_micros(bound + known + TOLERANCE).unsigned_abs();
             if (took > MAX_ROUND_TRIP && !is_far) || (agrees && known <= bound) {
-                return self.read(answered).1;
+                return self.apply_reading(answered).1;
             }
-            if apart.unsigned_abs() > micros(TOLERANCE).unsigned_abs() {
-                self.began = estimate;
+            if apart.unsigned_abs() > as_micros(TOLERANCE).unsigned_abs() {
+                self.restarted_at = estimate;
             }
         } else {
-            self.began = estimate;
+            self.restarted_at = estimate;
         }
-        self.anchor = ClockReading { wall: estimate, mono: answered.mono };
+        self.anchor = ClockReading { wall: estimate, monotonic: answered.monotonic };
         self.reference = TimeReference::Store { bound };
         self.pending = None;
         // The offset is another because the reference is: the machine's clock was not set.
-        self.offset = difference(answered.wall, estimate);
-        self.read(answered).1
+        self.offset = difference_micros(answered.wall, estimate);
+        self.apply_reading(answered).1
     }
 
     /// The store is embedded, and by the uptime of the machine it is `expected`. A clock that says something else was set
     /// while no node ran, which is a step like any other.
-    pub(super) fn expect(&mut self, reading: ClockReading, expected: Timestamp) -> Option<ClockChange> {
-        self.anchor = ClockReading { wall: expected, mono: reading.mono };
-        self.began = expected;
-        self.read(reading).1
+    pub(super) fn start_from_uptime(
+        &mut self,
+        reading: ClockReading,
+        expected: Timestamp,
+    ) -> Option<ClockChange> {
+        self.anchor = ClockReading { wall: expected, monotonic: reading.monotonic };
+        self.restarted_at = expected;
+        self.apply_reading(reading).1
     }
 
     /// The store is embedded, and was last written at `last_seen`; nothing else is known of how much time has passed. If
     /// that is still to come, the clock is taken as it is: by an earlier time nothing starts early.
-    pub(super) fn embedded(&mut self, reading: ClockReading, last_seen: Timestamp) -> Option<ClockChange> {
-        let leap = difference(reading.wall, last_seen);
-        (leap > micros(LARGE_LEAP)).then(|| {
-            self.suspend(Suspension { until: reading.mono + LARGE_STEP_CONFIRMATION, last_seen });
+    pub(super) fn start_from_last_write(
+        &mut self,
+        reading: ClockReading,
+        last_seen: Timestamp,
+    ) -> Option<ClockChange> {
+        let leap = difference_micros(reading.wall, last_seen);
+        (leap > as_micros(LARGE_LEAP)).then(|| {
+            self.suspend(Suspension { until: reading.monotonic + LARGE_STEP_CONFIRMATION, last_seen });
             ClockChange::Suspended(leap)
         })
     }
@@ -196,8 +204,8 @@ impl ClockDiscipline {
         matches!(self.reference, TimeReference::Store { .. })
     }
 
-    pub(super) fn began(&self) -> Timestamp {
-        self.began
+    pub(super) fn restarted_at(&self) -> Timestamp {
+        self.restarted_at
     }
 
     /// By how many microseconds the machine's clock was ahead at the last reading.
@@ -214,58 +222,59 @@ impl ClockDiscipline {
         }
     }
 
-    fn at(&self, mono: Duration) -> Timestamp {
-        self.anchor.wall.plus(mono.saturating_sub(self.anchor.mono))
+    fn time_at(&self, mono: Duration) -> Timestamp {
+        self.anchor.wall.plus(mono.saturating_sub(self.anchor.monotonic))
     }
 
     /// Compares the machine's clock with the store's.
-    fn compare(&mut self, bound: Duration) -> Option<ClockChange> {
-        let off = self.offset.unsigned_abs() > micros(TOLERANCE + bound).unsigned_abs();
+    fn compare_with_store(&mut self, bound: Duration) -> Option<ClockChange> {
+        let off = self.offset.unsigned_abs() > as_micros(TOLERANCE + bound).unsigned_abs();
         match (std::mem::replace(&mut self.out_of_service, off), off) {
             (false, true) => Some(ClockChange::LeftService(self.offset)),
-            (true, false) => Some(ClockChange::Returned),
+            (true, false) => Some(ClockChange::ReturnedToService),
             (true, true) | (false, false) => None,
         }
     }
 
     /// Follows the machine's clock, a large step only when it has lasted.
-    fn follow(&mut self, reading: ClockReading, gained: i64) -> Option<ClockChange> {
-        if self.offset.unsigned_abs() <= micros(TOLERANCE).unsigned_abs() {
+    fn follow_machine(&mut self, reading: ClockReading, gained: i64) -> Option<ClockChange> {
+        if self.offset.unsigned_abs() <= as_micros(TOLERANCE).unsigned_abs() {
             (self.anchor, self.offset) = (reading, 0);
-            return self.pending.take().map(|_| ClockChange::Undone);
+            return self.pending.take().map(|_| ClockChange::StepUndone);
         }
         let same =
-            |pending: &PendingStep| pending.by.abs_diff(self.offset) <= micros(TOLERANCE).unsigned_abs();
-        let Some(PendingStep { since, .. }) = self.pending.filter(same).or_else(|| self.returning(reading))
+            |pending: &PendingStep| pending.by.abs_diff(self.offset) <= as_micros(TOLERANCE).unsigned_abs();
+        let Some(PendingStep { since, .. }) =
+            self.pending.filter(same).or_else(|| self.pending_return(reading))
         else {
-            self.pending = Some(PendingStep { since: reading.mono, by: self.offset });
+            self.pending = Some(PendingStep { since: reading.monotonic, by: self.offset });
             return Some(ClockChange::Stepped(self.offset));
         };
-        if reading.mono.saturating_sub(since) < self.required(gained) {
+        if reading.monotonic.saturating_sub(since) < self.required_confirmation(gained) {
             return None;
         }
         let by = std::mem::take(&mut self.offset);
         self.reference = TimeReference::Machine { gained: gained.saturating_add(by).max(0) };
-        (self.anchor, self.began, self.pending) = (reading, reading.wall, None);
-        Some(ClockChange::Followed(by))
+        (self.anchor, self.restarted_at, self.pending) = (reading, reading.wall, None);
+        Some(ClockChange::StepFollowed(by))
     }
 
     /// A step back while the time is not confirmed: the clock was wrong before it.
-    fn returning(&self, reading: ClockReading) -> Option<PendingStep> {
+    fn pending_return(&self, reading: ClockReading) -> Option<PendingStep> {
         let is_return = self.suspension.is_some() && self.offset < 0;
-        is_return.then_some(PendingStep { since: reading.mono, by: self.offset })
+        is_return.then_some(PendingStep { since: reading.monotonic, by: self.offset })
     }
 
     /// How long the step of the machine's clock must last before it is followed.
-    fn required(&self, gained: i64) -> Duration {
+    fn required_confirmation(&self, gained: i64) -> Duration {
         if self.suspension.is_some() && self.offset < 0 {
             return Duration::ZERO;
         }
-        confirmation(self.offset, gained)
+        confirmation_time(self.offset, gained)
     }
 
     /// Ends a suspension. While a step is pending the time is not confirmed either.
-    fn resume(&mut self, mono: Duration) -> Option<ClockChange> {
+    fn end_suspension(&mut self, mono: Duration) -> Option<ClockChange> {
         let is_settled = self.pending.is_none();
         let ended = self.suspension.take_if(|suspension| is_settled && suspension.until <= mono);
         ended.map(|_| ClockChange::Resumed)
@@ -274,16 +283,16 @@ impl ClockDiscipline {
 
 /// How long a step must last before it is followed. One back to where the clock was before it leapt ahead is the end of
 /// that leap, and needs less.
-pub(super) fn confirmation(by: i64, gained: i64) -> Duration {
-    let is_return = by < 0 && by.unsigned_abs() <= (gained + micros(TOLERANCE)).unsigned_abs();
-    let is_small = by.unsigned_abs() <= micros(LARGE_LEAP).unsigned_abs();
+pub(super) fn confirmation_time(by: i64, gained: i64) -> Duration {
+    let is_return = by < 0 && by.unsigned_abs() <= (gained + as_micros(TOLERANCE)).unsigned_abs();
+    let is_small = by.unsigned_abs() <= as_micros(LARGE_LEAP).unsigned_abs();
     if is_return || is_small { SMALL_STEP_CONFIRMATION } else { LARGE_STEP_CONFIRMATION }
 }
 
-fn difference(one: Timestamp, other: Timestamp) -> i64 {
+fn difference_micros(one: Timestamp, other: Timestamp) -> i64 {
     one.micros().saturating_sub(other.micros())
 }
 
-fn micros(duration: Duration) -> i64 {
+fn as_micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

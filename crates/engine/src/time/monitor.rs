@@ -18,29 +18,29 @@ const MEASURE_INTERVAL: Duration = Duration::from_secs(3);
 const MIN_REPORTED_CHANGE_MS: u64 = 1000;
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(keep(node)).await;
+    stop.run_until_cancelled(monitor_clock(node)).await;
 }
 
-async fn keep(node: Arc<Node>) {
+async fn monitor_clock(node: Arc<Node>) {
     let mut reported = node.time.report();
     let (mut measured, mut was_out) = (Instant::now(), !node.time.is_in_service());
     loop {
         sleep(READ_INTERVAL).await;
         if was_out || measured.elapsed() >= MEASURE_INTERVAL || needs_report(reported, node.time.report()) {
             measured = Instant::now();
-            if let Err(error) = node.time.measure(async || node.store.read_clock().await).await {
-                node.store_failed();
+            if let Err(error) = node.time.measure_server_clock(async || node.store.read_clock().await).await {
+                node.count_store_error();
                 tracing::debug!(%error, "could not measure the store's clock; the node continues by the last measurement");
             }
         }
         let is_out = !node.time.is_in_service();
         if std::mem::replace(&mut was_out, is_out) && !is_out {
-            node.signals.work();
+            node.signals.notify_work();
         }
         let report = node.time.report();
         if needs_report(reported, report) {
             reported = report;
-            node.announce_soon().await;
+            node.announce_or_retry_later().await;
         }
     }
 }

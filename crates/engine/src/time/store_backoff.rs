@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How long to wait between tries at a store that does not answer: a little at first, then longer.
 #[derive(Debug)]
 pub(crate) struct StoreBackoff {
-    next: Duration,
+    delay: Duration,
 }
 
 impl StoreBackoff {
@@ -13,19 +13,19 @@ impl StoreBackoff {
     const MAX_DELAY: Duration = Duration::from_secs(5);
 
     pub(crate) fn new() -> Self {
-        Self { next: Self::MIN_DELAY }
+        Self { delay: Self::MIN_DELAY }
     }
 
     /// The wait before the next try.
-    pub(crate) fn wait(&mut self) -> Duration {
-        let wait = self.next;
-        self.next = (wait * 2).min(Self::MAX_DELAY);
+    pub(crate) fn next_delay(&mut self) -> Duration {
+        let wait = self.delay;
+        self.delay = (wait * 2).min(Self::MAX_DELAY);
         wait
     }
 
     /// It answered.
     pub(crate) fn reset(&mut self) {
-        self.next = Self::MIN_DELAY;
+        self.delay = Self::MIN_DELAY;
     }
 }
 
@@ -36,10 +36,10 @@ mod tests {
     #[test]
     fn patience_grows_to_its_limit_and_starts_over() {
         let mut patience = StoreBackoff::new();
-        let waits: Vec<_> = (0..10).map(|_| patience.wait()).collect();
+        let waits: Vec<_> = (0..10).map(|_| patience.next_delay()).collect();
         assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]));
         assert_eq!(waits[9], StoreBackoff::MAX_DELAY);
         patience.reset();
-        assert_eq!(patience.wait(), StoreBackoff::MIN_DELAY);
+        assert_eq!(patience.next_delay(), StoreBackoff::MIN_DELAY);
     }
 }

@@ -214,7 +214,7 @@ pub(crate) struct TaskWatcher(broadcast::Receiver<TaskChange>);
 
 impl TaskWatcher {
     pub(crate) fn of(engine: &Engine) -> Self {
-        Self(engine.changes())
+        Self(engine.subscribe_task_changes())
     }
 
     pub(crate) async fn next(&mut self) -> TaskChange {
@@ -278,6 +278,6 @@ pub(crate) fn metric(engine: &Engine, name: &str) -> u64 {
 
 /// What was emitted so far, in order, without what the engine tells of itself.
 pub(crate) async fn emitted(engine: &Engine) -> Vec<Arc<Event>> {
-    let page = engine.observer().page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap();
+    let page = engine.observer().read_page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap();
     page.events.into_iter().filter(|event| !event.is_engine()).collect()
 }

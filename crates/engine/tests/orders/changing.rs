@@ -30,7 +30,7 @@ async fn an_order_waits_at_a_node_that_is_gone_until_it_is_back() {
     door.let_in();
     told(&engine, &order, "OrderStepEnded").await;
     until("the order to be stranded", || async {
-        let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
+        let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
         view.stranded && view.task.is_none() && view.order.node == node("a")
     })
     .await;

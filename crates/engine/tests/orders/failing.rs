@@ -13,7 +13,11 @@ fn failing(times: usize) -> impl Fn(Delivery) -> std::future::Ready<AttemptOutco
     let tries = AtomicUsize::new(0);
     move |_| {
         let failed = tries.fetch_add(1, Ordering::SeqCst) < times;
-        std::future::ready(if failed { AttemptOutcome::failed_with(3, "no") } else { AttemptOutcome::done() })
+        std::future::ready(if failed {
+            AttemptOutcome::failed_with_code(3, "no")
+        } else {
+            AttemptOutcome::done()
+        })
     }
 }
 
@@ -90,9 +94,9 @@ async fn without_a_way_out_the_order_is_suspended_and_can_be_resumed() {
         .await;
     let order = add(&engine, "/x,1", "1").await;
     told(&engine, &order, "OrderSuspended").await;
-    let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
+    let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.order.node == node("a"));
-    engine.steer_order(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
+    engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
     let told = told(&engine, &order, "OrderFinished").await;
     assert_eq!(told[3..6], ["OrderSuspended", "OrderResumed", "OrderStepStarted nodeId:a"]);
     engine.stop(TEST_TIMEOUT).await;

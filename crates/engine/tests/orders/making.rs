@@ -104,7 +104,7 @@ async fn a_schedule_of_orders_is_run_by_hand() {
 /// The types and states of scheduler events so far.
 async fn states(engine: &Engine) -> Vec<String> {
     let filter = Filter { kinds: vec![kind("SchedulerEvent")], ..Filter::default() };
-    let page = engine.observer().page(&filter, EventId::ZERO, None, 100).await.unwrap();
+    let page = engine.observer().read_page(&filter, EventId::ZERO, None, 100).await.unwrap();
     page.events.iter().map(|event| format!("{} {}", event.kind, event.value.as_str())).collect()
 }
 
@@ -117,7 +117,7 @@ async fn a_node_tells_how_it_stands_and_a_guest_does_not() {
     let mut want = vec![changed(SchedulerState::Starting), changed(SchedulerState::Running)];
     assert_eq!(states(&engine).await, want);
     let mut guest = TestEngineBuilder::default();
-    guest.settings.bound = Some(BoundedRun { handlers: Default::default(), max_events: 1 });
+    guest.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_events: 1 });
     let guest = guest.start(&store).await;
     guest.stop(TEST_TIMEOUT).await;
     assert_eq!(states(&engine).await, want);

@@ -40,13 +40,13 @@ async fn pull(engine: &Engine) -> Claimed {
         lease: Duration::from_secs(60),
         tenant: None,
     };
-    engine.pull(request).await.unwrap().remove(0)
+    engine.pull_tasks(request).await.unwrap().remove(0)
 }
 
 /// A worker elsewhere that does, once.
 async fn pulled(engine: &Engine, bytes: usize) {
     let task = pull(engine).await;
-    engine.pull_end(&task.id, task.fence, returns(&text_of(bytes))).await.unwrap().unwrap();
+    engine.end_leased_task(&task.id, task.fence, returns(&text_of(bytes))).await.unwrap().unwrap();
 }
 
 /// Handlers of every kind that return so many bytes, each in a chain of its own.
@@ -75,13 +75,13 @@ async fn a_step_returns_as_much_as_a_value_holds() {
         // Seen before the last step.
         for kind in KINDS {
             let path = key(&format!("/{kind},1")).chain;
-            engine.set_node(&path, &node("last"), Action::Stop).await.unwrap().unwrap();
+            engine.set_chain_node_action(&path, &node("last"), Action::Stop).await.unwrap().unwrap();
             let order = add(&engine, &format!("/{kind},1"), "1").await;
             if kind == "far" {
                 pulled(&engine, bytes).await;
             }
             told(&engine, &order, "OrderNodeChanged").await;
-            let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
+            let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
             assert_eq!(view.order.value.as_str().len(), bytes, "{kind}");
         }
         engine.stop(TEST_TIMEOUT).await;
@@ -103,7 +103,7 @@ async fn a_byte_more_fails_the_step_for_good() {
         let said = format!("a result has at most {MAX_VALUE} bytes, this one has {bytes}");
         assert_eq!((ended.error, ended.attempt), (Some(said), 1), "{kind}");
         told(&engine, &order, "OrderSuspended").await;
-        let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
+        let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
         assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("1", kind));
     }
     engine.stop(TEST_TIMEOUT).await;
@@ -139,10 +139,10 @@ async fn a_step_is_ended_at_another_node() {
     let made = emit(&engine, vec![event("made", "x")]).await.events[0].id;
     let task = pull(&engine).await;
     let other = TestEngineBuilder { setup, ..TestEngineBuilder::default() }.start(&store).await;
-    let held = other.leased(&task.id, task.fence).await.unwrap().unwrap();
+    let held = other.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
     assert_eq!(held.max_result, MAX_VALUE);
     let outcome = AttemptOutcome { emits: vec![event("b", "x")], ..returns(&text_of(200_000)) };
-    other.pull_end(&task.id, task.fence, outcome).await.unwrap().unwrap();
+    other.end_leased_task(&task.id, task.fence, outcome).await.unwrap().unwrap();
     told(&engine, &key(&format!("/far,{made}")), "OrderFinished").await;
     let cause = emitted(&engine).await.last().unwrap().cause.unwrap();
     assert_eq!((cause.event, cause.depth), (Some(made), 1), "the event that made the order");

@@ -21,8 +21,8 @@ async fn a_step_that_runs_is_let_end_and_then_the_order_stays() {
         .await;
     let order = add(&engine, "/x,1", "1").await;
     door.somebody().await;
-    engine.steer_order(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap().unwrap();
-    let refused = engine.steer_order(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
+    engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap().unwrap();
+    let refused = engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
     assert_eq!(refused, Err(OrderRefused::Running(order.clone())));
     door.let_in();
     let seen = told(&engine, &order, "OrderNodeChanged").await;
@@ -30,13 +30,13 @@ async fn a_step_that_runs_is_let_end_and_then_the_order_stays() {
         seen[2..],
         ["OrderSuspended", "OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]
     );
-    let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
+    let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.task.is_none() && diary.read().is_empty());
-    engine.steer_order(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
+    engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
     told(&engine, &order, "OrderFinished").await;
     assert_eq!(diary.read(), ["b"]);
     assert_eq!(
-        engine.steer_order(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
+        engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
         Err(OrderRefused::NoSuchOrder(order))
     );
     engine.stop(TEST_TIMEOUT).await;
@@ -53,21 +53,21 @@ async fn nodes_are_stopped_passed_and_processed_again() {
         .start(&store)
         .await;
     let path = key("/x,1").chain;
-    engine.set_node(&path, &node("b"), Action::Stop).await.unwrap().unwrap();
+    engine.set_chain_node_action(&path, &node("b"), Action::Stop).await.unwrap().unwrap();
     let order = add(&engine, "/x,1", "1").await;
     told(&engine, &order, "OrderNodeChanged").await;
-    let (statistics, _) = engine.order_statistics(&Default::default(), None).await.unwrap();
+    let (statistics, _) = engine.read_order_statistics(&Default::default(), None).await.unwrap();
     assert_eq!((statistics.total, statistics.started, statistics.in_process), (1, 1, 0));
-    let (chains, _) = engine.chains().await.unwrap();
+    let (chains, _) = engine.list_chains().await.unwrap();
     assert_eq!(chains[0].orders, [(node("b"), 1)]);
-    engine.set_node(&path, &node("b"), Action::NextState).await.unwrap().unwrap();
+    engine.set_chain_node_action(&path, &node("b"), Action::NextState).await.unwrap().unwrap();
     told(&engine, &order, "OrderFinished").await;
     assert_eq!(diary.read(), ["a"]);
-    engine.set_node(&path, &node("b"), Action::Process).await.unwrap().unwrap();
+    engine.set_chain_node_action(&path, &node("b"), Action::Process).await.unwrap().unwrap();
     let order = add(&engine, "/x,2", "1").await;
     told(&engine, &order, "OrderFinished").await;
     assert_eq!(diary.read(), ["a", "a", "b"]);
-    let refused = engine.set_node(&path, &node("c"), Action::Stop).await.unwrap();
+    let refused = engine.set_chain_node_action(&path, &node("c"), Action::Stop).await.unwrap();
     assert_eq!(refused, Err(OrderRefused::NoSuchNode(path, node("c"))));
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -111,9 +111,9 @@ async fn after_a_chain_was_stopped_nothing_begins() {
             })
             .collect();
         match round % 3 {
-            0 => engine.stop_chain(&path, true).await.unwrap().unwrap(),
-            1 => engine.set_node(&path, &node("a"), Action::Stop).await.unwrap().unwrap(),
-            _ => engine.hold(pause()).await.unwrap(),
+            0 => engine.set_chain_stopped(&path, true).await.unwrap().unwrap(),
+            1 => engine.set_chain_node_action(&path, &node("a"), Action::Stop).await.unwrap().unwrap(),
+            _ => engine.set_rule(pause()).await.unwrap(),
         }
         stopped.store(true, Ordering::SeqCst);
         for producer in flood {
@@ -121,14 +121,14 @@ async fn after_a_chain_was_stopped_nothing_begins() {
         }
         stopped.store(false, Ordering::SeqCst);
         match round % 3 {
-            0 => engine.stop_chain(&path, false).await.unwrap().unwrap(),
-            1 => engine.set_node(&path, &node("a"), Action::Process).await.unwrap().unwrap(),
-            _ => assert!(engine.release(RuleKind::Pause, &Place::Chain(path.clone()), None).await.unwrap()),
+            0 => engine.set_chain_stopped(&path, false).await.unwrap().unwrap(),
+            1 => engine.set_chain_node_action(&path, &node("a"), Action::Process).await.unwrap().unwrap(),
+            _ => assert!(engine.lift_rule(RuleKind::Pause, &Place::Chain(path.clone()), None).await.unwrap()),
         }
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);
     until("all orders to arrive", || async {
-        engine.order_statistics(&Default::default(), None).await.unwrap().0.total == 0
+        engine.read_order_statistics(&Default::default(), None).await.unwrap().0.total == 0
     })
     .await;
     engine.stop(Duration::from_secs(20)).await;

@@ -58,7 +58,7 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
     ];
     assert_eq!(told, want);
     assert_eq!(
-        engine.order(&Tenant::default(), &order).await.unwrap().map(|(view, _)| view),
+        engine.find_order(&Tenant::default(), &order).await.unwrap().map(|(view, _)| view),
         None,
         "it has arrived, and is gone"
     );
@@ -92,7 +92,7 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
 #[tokio::test]
 async fn a_worker_elsewhere_does_a_step_and_returns_the_value() {
     let store = store();
-    let pulled = |code: i64| AttemptOutcome::failed_with(code, "no");
+    let pulled = |code: i64| AttemptOutcome::failed_with_code(code, "no");
     let engine = TestEngineBuilder::default()
         .pulled("far")
         .chain(chain("/far", vec![step("far", "end"), end("end")]))
@@ -106,15 +106,15 @@ async fn a_worker_elsewhere_does_a_step_and_returns_the_value() {
         lease: Duration::from_secs(60),
         tenant: None,
     };
-    let task = engine.pull(request.clone()).await.unwrap().remove(0);
+    let task = engine.pull_tasks(request.clone()).await.unwrap().remove(0);
     let Subject::Step(run) = &task.subject else { panic!("{task:?}") };
     assert_eq!((run.order.clone(), run.value.as_str()), (order.clone(), "[1]"));
-    let ended = engine.pull_end(&task.id, task.fence, pulled(7)).await.unwrap().unwrap();
+    let ended = engine.end_leased_task(&task.id, task.fence, pulled(7)).await.unwrap().unwrap();
     assert!(ended.due.is_some());
-    let task = engine.pull(request).await.unwrap().remove(0);
+    let task = engine.pull_tasks(request).await.unwrap().remove(0);
     let done =
         AttemptOutcome { ended: Ended::Succeeded { result: Some(json("[2]")) }, ..AttemptOutcome::done() };
-    engine.pull_end(&task.id, task.fence, done).await.unwrap().unwrap();
+    engine.end_leased_task(&task.id, task.fence, done).await.unwrap().unwrap();
     let told = told(&engine, &order, "OrderFinished").await;
     assert_eq!(told[2..4], ["OrderStepEnded Keep", "OrderSetBack nodeId:far"]);
     engine.stop(TEST_TIMEOUT).await;
@@ -152,7 +152,7 @@ async fn many_orders_go_side_by_side() {
             notes.iter().filter_map(|note| note.strip_prefix(&format!("{} ", order.id))).collect();
         assert_eq!(of_it, ["a", "b", "c"]);
     }
-    let nothing = engine.orders(&Default::default(), None, None, 10).await.unwrap();
+    let nothing = engine.list_orders(&Default::default(), None, None, 10).await.unwrap();
     assert!(nothing.orders.is_empty());
     engine.stop(TEST_TIMEOUT).await;
 }

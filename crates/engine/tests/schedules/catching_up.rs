@@ -16,7 +16,7 @@ async fn a_restart_catches_up_by_the_policy() {
         (CatchUp::None, DAY * 7, [MISSED, MISSED, MISSED]),
     ] {
         let store = store();
-        let daily = ScheduleSpec { catch_up, catch_up_within: within, ..long_ago() };
+        let daily = ScheduleSpec { catch_up, catch_up_window: within, ..long_ago() };
         planned_since(&store, &[&daily], since).await;
         let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
         let fires = ledger_when(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
@@ -74,7 +74,7 @@ async fn a_store_that_does_not_answer_costs_no_planned_time() {
     let caught_up = |fires: &[Fire]| fires.last().is_some_and(|fire| fire.planned > back);
     let fires = ledger_when(&store, &tick, "firings after the trouble", caught_up).await;
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
-    let every: Vec<_> = tick.when.between(first.minus(SECOND), last).collect();
+    let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every);
     // Those that were overtaken meanwhile are written down as missed; those that are on time still fire.
     let on_time = fires.iter().filter(|fire| fire.at.since(fire.planned) <= ON_TIME);

@@ -19,7 +19,7 @@ fn pause(schedule: &ScheduleSpec) -> Rule {
 
 async fn release(engine: &Engine, schedule: &ScheduleSpec) {
     let place = Place::Schedule(schedule.name.clone());
-    assert!(engine.release(RuleKind::Pause, &place, None).await.unwrap());
+    assert!(engine.lift_rule(RuleKind::Pause, &place, None).await.unwrap());
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn after_a_release_the_policy_makes_up_for_what_was_held() {
         (CatchUp::None, DAY * 7, [HELD, HELD, HELD]),
     ] {
         let store = store();
-        let daily = ScheduleSpec { catch_up, catch_up_within: within, ..long_ago() };
+        let daily = ScheduleSpec { catch_up, catch_up_window: within, ..long_ago() };
         planned_since(&store, &[&daily], now().minus(DAY * 3)).await;
         store.hold(pause(&daily)).await.unwrap();
         let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
@@ -61,7 +61,7 @@ async fn while_it_is_held_nothing_is_made_and_afterwards_it_goes_on() {
     let tick = ScheduleSpec { catch_up: CatchUp::All, ..ticking() };
     let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
     ledger_when(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
-    engine.hold(pause(&tick)).await.unwrap();
+    engine.set_rule(pause(&tick)).await.unwrap();
     let before = events(&engine).await.len();
     let held = ledger_when(&store, &tick, "held times", |fires| count(fires, HELD) >= 2).await;
     assert_eq!((events(&engine).await.len(), made(&held).len()), (before, before));

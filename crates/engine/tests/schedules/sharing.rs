@@ -27,7 +27,7 @@ async fn two_clocks_fire_each_planned_time_once() {
 
     let fires = ledger(&store, &tick).await;
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
-    let every: Vec<_> = tick.when.between(first.minus(SECOND), last).collect();
+    let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every, "no time was left out");
     assert!(fires.iter().all(|fire| matches!(fire.outcome, FireOutcome::Fired | FireOutcome::Late)));
     let events = events(&third).await;
@@ -56,7 +56,7 @@ async fn a_schedule_that_comes_back_goes_on_where_it_stood() {
     let fires = ledger_when(&store, &tick, "ticks again", |fires| fires.len() >= before + 4).await;
     engine.stop(TEST_TIMEOUT).await;
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
-    let every: Vec<_> = tick.when.between(first.minus(SECOND), last).collect();
+    let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every, "no time was left out");
 }
 
@@ -66,13 +66,13 @@ async fn after_a_step_that_was_undone_only_times_without_a_row_fire() {
     let (store, tick) = (store(), ticking());
     let begin = now();
     planned_since(&store, &[&tick], begin).await;
-    let settled: Vec<_> = tick.when.between(begin.plus(SECOND * 2), begin.plus(SECOND * 4)).collect();
-    let far = tick.when.next(begin.plus(HOUR / 2)).unwrap();
+    let settled: Vec<_> = tick.cron.between(begin.plus(SECOND * 2), begin.plus(SECOND * 4)).collect();
+    let far = tick.cron.next(begin.plus(HOUR / 2)).unwrap();
     let firing = |planned: Timestamp| Firing {
         schedule: tick.name.clone(),
         planned,
         settle: Settle::Fire {
-            makes: tick.makes.clone(),
+            makes: tick.action.clone(),
             when: Punctual::CaughtUp,
             overlap: Overlap::default(),
         },
@@ -91,7 +91,7 @@ async fn after_a_step_that_was_undone_only_times_without_a_row_fire() {
         assert_eq!(fire.outcome == FireOutcome::CaughtUp, has_row, "{fire:?}");
     }
     let come: Vec<_> = fires.iter().map(|fire| fire.planned).filter(|planned| *planned < far).collect();
-    let every: Vec<_> = tick.when.between(come[0].minus(SECOND), come[come.len() - 1]).collect();
+    let every: Vec<_> = tick.cron.between(come[0].minus(SECOND), come[come.len() - 1]).collect();
     assert_eq!(come, every, "no time is left out");
     assert_eq!(made(&fires).len(), emitted.len(), "no time fires twice");
 }

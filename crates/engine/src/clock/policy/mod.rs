@@ -37,7 +37,7 @@ pub(super) enum FireDecision {
 pub(super) struct DueTimes {
     pub(super) times: Vec<(Timestamp, FireDecision)>,
     /// There were more, older ones: the gap was too long to write them all down.
-    pub(super) passed_over: bool,
+    pub(super) has_omitted_older: bool,
 }
 
 /// What is to become of the planned times after `settled` that have come up by now.
@@ -45,11 +45,11 @@ pub(super) struct DueTimes {
 /// Those that came up a short while ago fire. Those that were missed are caught up with by the policy: `one` is
 /// there so that something runs after a gap, so it fires the latest of them only where nothing newer fires
 /// anyway.
-pub(super) fn reckon(schedule: &ScheduleSpec, settled: Timestamp, now: Timestamp) -> DueTimes {
-    let (mut planned, passed_over) = newest(&schedule.when, settled, now);
+pub(super) fn decide_due_times(schedule: &ScheduleSpec, settled: Timestamp, now: Timestamp) -> DueTimes {
+    let (mut planned, passed_over) = newest_planned_times(&schedule.cron, settled, now);
     // A time is put off by less than what lies between it and the next: only the last can be still to come.
-    planned.pop_if(|last| comes_up(schedule, *last) > now);
-    let ages: Vec<_> = planned.iter().map(|planned| now.since(comes_up(schedule, *planned))).collect();
+    planned.pop_if(|last| due_time(schedule, *last) > now);
+    let ages: Vec<_> = planned.iter().map(|planned| now.since(due_time(schedule, *planned))).collect();
     let too_old = ages.partition_point(|age| *age > MISSED);
     let overtaken = ages.partition_point(|age| *age > ON_TIME).min(ages.len().saturating_sub(1));
     let missed = too_old.max(overtaken);
@@ -57,7 +57,7 @@ pub(super) fn reckon(schedule: &ScheduleSpec, settled: Timestamp, now: Timestamp
     let verdict = |(at, age): (usize, &Duration)| match age {
         age if *age <= ON_TIME => FireDecision::Fire(Punctual::OnTime),
         _ if at >= missed => FireDecision::Fire(Punctual::Late),
-        age if *age > schedule.catch_up_within => FireDecision::Skip,
+        age if *age > schedule.catch_up_window => FireDecision::Skip,
         _ => match schedule.catch_up {
             CatchUp::All => FireDecision::Fire(Punctual::CaughtUp),
             CatchUp::One if lone && at + 1 == missed => FireDecision::Fire(Punctual::CaughtUp),
@@ -65,40 +65,40 @@ pub(super) fn reckon(schedule: &ScheduleSpec, settled: Timestamp, now: Timestamp
         },
     };
     let times = planned.iter().copied().zip(ages.iter().enumerate().map(verdict)).collect();
-    DueTimes { times, passed_over }
+    DueTimes { times, has_omitted_older: passed_over }
 }
 
 /// Which planned times are made up for after a rule was lifted that held the schedule from `unmet` on: all of
 /// these fire as caught up.
-pub(super) fn make_up(
+pub(super) fn times_to_catch_up(
     schedule: &ScheduleSpec,
     unmet: Timestamp,
     settled: Timestamp,
     now: Timestamp,
 ) -> Vec<Timestamp> {
-    let (mut held, _) = newest(&schedule.when, unmet.minus(ONE_MICROSECOND), settled);
-    held.retain(|planned| now.since(comes_up(schedule, *planned)) <= schedule.catch_up_within);
+    let (mut held, _) = newest_planned_times(&schedule.cron, unmet.minus(ONE_MICROSECOND), settled);
+    held.retain(|planned| now.since(due_time(schedule, *planned)) <= schedule.catch_up_window);
     match schedule.catch_up {
         CatchUp::All => held,
         CatchUp::None => vec![],
         // A newer one has come up and will run.
-        CatchUp::One if next(schedule, settled).is_some_and(|next| next <= now) => vec![],
+        CatchUp::One if next_due_time(schedule, settled).is_some_and(|next| next <= now) => vec![],
         CatchUp::One => held.pop().into_iter().collect(),
     }
 }
 
 /// When the first planned time after `settled` comes up.
-pub(super) fn next(schedule: &ScheduleSpec, settled: Timestamp) -> Option<Timestamp> {
-    schedule.when.next(settled).map(|planned| comes_up(schedule, planned))
+pub(super) fn next_due_time(schedule: &ScheduleSpec, settled: Timestamp) -> Option<Timestamp> {
+    schedule.cron.next(settled).map(|planned| due_time(schedule, planned))
 }
 
 /// When a planned time comes up: put off by a part of the jitter that follows from the schedule's name and the
 /// time, so that all nodes agree, and never so far that the next planned time overtakes it.
-fn comes_up(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
+fn due_time(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
     if schedule.jitter.is_zero() {
         return planned;
     }
-    let gap = schedule.when.next(planned).map_or(Duration::MAX, |next| next.since(planned));
+    let gap = schedule.cron.next(planned).map_or(Duration::MAX, |next| next.since(planned));
     let span = schedule.jitter.min(gap).as_micros();
     let digest = Sha256::new()
         .chain_update(schedule.name.as_str())
@@ -112,7 +112,7 @@ fn comes_up(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
 
 /// The newest planned times after `after`, up to `until` and including it, in order, and whether older ones were
 /// left out.
-fn newest(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
+fn newest_planned_times(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
     let mut before = until.plus(ONE_MICROSECOND);
     let back = std::iter::from_fn(|| {
         before = when.prev(before).filter(|planned| *planned > after)?;
@@ -126,8 +126,8 @@ fn newest(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Tim
 }
 
 /// What a firing makes: its event says which schedule emitted it, and for which time.
-pub(super) fn makes(schedule: &ScheduleSpec, planned: Timestamp) -> Makes {
-    match &schedule.makes {
+pub(super) fn action_for_time(schedule: &ScheduleSpec, planned: Timestamp) -> Makes {
+    match &schedule.action {
         Makes::Run(run) => Makes::Run(run.clone()),
         Makes::Order(order) => Makes::Order(order.clone()),
         Makes::Event(event) => {

@@ -26,22 +26,22 @@ fn schedule_in(zone: &str, when: &str, catch_up: CatchUp, within: Duration) -> S
     let when = cron::Schedule::new(expression, Zone::named(zone).unwrap());
     let event = NewEvent::of(HandlingKey::new("tick").unwrap());
     let schedule = ScheduleSpec::new(ScheduleName::new("s").unwrap(), when, Makes::Event(Box::new(event)));
-    ScheduleSpec { catch_up, catch_up_within: within, ..schedule }
+    ScheduleSpec { catch_up, catch_up_window: within, ..schedule }
 }
 
 fn schedule(when: &str, catch_up: CatchUp, within: Duration) -> ScheduleSpec {
     schedule_in("UTC", when, catch_up, within)
 }
 
-fn times(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<(String, FireDecision)> {
-    let reckoning = reckon(schedule, at(settled), at(now));
-    assert!(!reckoning.passed_over);
+fn decided_times(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<(String, FireDecision)> {
+    let reckoning = decide_due_times(schedule, at(settled), at(now));
+    assert!(!reckoning.has_omitted_older);
     reckoning.times.into_iter().map(|(planned, verdict)| (planned.to_string(), verdict)).collect()
 }
 
 /// The verdicts for planned times, which are not looked at.
-fn verdicts(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<FireDecision> {
-    times(schedule, settled, now).into_iter().map(|(_, verdict)| verdict).collect()
+fn decisions(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<FireDecision> {
+    decided_times(schedule, settled, now).into_iter().map(|(_, verdict)| verdict).collect()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_was_seen_in_time_fires_whatever_the_policy() {
             // A clock that was put back.
             ("12:00:00", "10:30:00", vec![]),
         ] {
-            assert_eq!(verdicts(&hourly, settled, now), want, "{catch_up:?} {settled} {now}");
+            assert_eq!(decisions(&hourly, settled, now), want, "{catch_up:?} {settled} {now}");
         }
     }
 }
@@ -84,7 +84,7 @@ fn missed_times_follow_the_policy() {
         (CatchUp::None, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, LATE]),
     ] {
         let hourly = schedule("@hourly", catch_up, within);
-        assert_eq!(verdicts(&hourly, settled, now), want, "{catch_up:?} {within:?} {settled} {now}");
+        assert_eq!(decisions(&hourly, settled, now), want, "{catch_up:?} {within:?} {settled} {now}");
     }
 }
 
@@ -99,10 +99,10 @@ fn what_runs_often_does_not_run_many_times_over_after_a_short_gap() {
         (CatchUp::One, "10:00:04", vec![FIRE]),
     ] {
         let often = schedule("every 20s", catch_up, DAY);
-        assert_eq!(verdicts(&often, "09:59:40", now), want, "{catch_up:?} {now}");
+        assert_eq!(decisions(&often, "09:59:40", now), want, "{catch_up:?} {now}");
     }
     let each_second = schedule("every 1s", CatchUp::One, DAY);
-    assert_eq!(verdicts(&each_second, "10:00:00", "10:00:04"), vec![FIRE; 4]);
+    assert_eq!(decisions(&each_second, "10:00:00", "10:00:04"), vec![FIRE; 4]);
 }
 
 #[test]
@@ -110,15 +110,16 @@ fn a_gap_of_any_length_is_a_bounded_piece_of_work() {
     for (catch_up, want) in [(CatchUp::One, 0), (CatchUp::All, MAX_PLANNED_TIMES - 6), (CatchUp::None, 0)] {
         let each_second = schedule("every 1s", catch_up, DAY);
         let now = at("12:00:00");
-        let DueTimes { times, passed_over } = reckon(&each_second, now.minus(DAY * 3650), now);
+        let DueTimes { times, has_omitted_older: passed_over } =
+            decide_due_times(&each_second, now.minus(DAY * 3650), now);
         assert!(passed_over);
         assert_eq!((times.len(), times.last().unwrap().0), (MAX_PLANNED_TIMES, now));
         assert!(times.is_sorted_by(|a, b| a.0 < b.0));
         let caught_up = times.iter().filter(|(_, verdict)| *verdict == CAUGHT_UP).count();
         // What came up within the last seconds is not missed yet.
         assert_eq!(caught_up, want, "{catch_up:?}");
-        let just = reckon(&each_second, now.minus(SECOND * MAX_PLANNED_TIMES as u32), now);
-        assert_eq!((just.times.len(), just.passed_over), (MAX_PLANNED_TIMES, false));
+        let just = decide_due_times(&each_second, now.minus(SECOND * MAX_PLANNED_TIMES as u32), now);
+        assert_eq!((just.times.len(), just.has_omitted_older), (MAX_PLANNED_TIMES, false));
     }
 }
 
@@ -127,9 +128,9 @@ fn going_on_after_a_part_was_settled_comes_to_the_same() {
     for catch_up in [CatchUp::One, CatchUp::All, CatchUp::None] {
         let minutely = schedule("* * * * *", catch_up, HOUR / 2);
         let (settled, now) = (at("09:00:00"), at("10:00:40"));
-        let whole = reckon(&minutely, settled, now).times;
+        let whole = decide_due_times(&minutely, settled, now).times;
         for (done, (planned, _)) in whole.iter().enumerate() {
-            assert_eq!(reckon(&minutely, *planned, now).times, whole[done + 1..]);
+            assert_eq!(decide_due_times(&minutely, *planned, now).times, whole[done + 1..]);
         }
     }
 }
@@ -138,17 +139,17 @@ fn going_on_after_a_part_was_settled_comes_to_the_same() {
 fn a_lost_hour_moves_a_fixed_time_and_a_doubled_one_does_not_repeat_it() {
     let daily = schedule_in("Europe/Berlin", "30 2 * * *", CatchUp::All, DAY * 7);
     // On 29 March 02:30 does not exist; the clock goes from 02:00 to 03:00, which is 01:00 UTC.
-    let spring = times(&daily, "2026-03-27T12:00:00Z", "2026-03-30T12:00:00Z");
+    let spring = decided_times(&daily, "2026-03-27T12:00:00Z", "2026-03-30T12:00:00Z");
     let spring: Vec<_> = spring.iter().map(|(planned, _)| planned.as_str()).collect();
     assert_eq!(
         spring,
         ["2026-03-28T01:30:00.000000Z", "2026-03-29T01:00:00.000000Z", "2026-03-30T00:30:00.000000Z"]
     );
     // On 25 October 02:30 comes twice.
-    let autumn = times(&daily, "2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");
+    let autumn = decided_times(&daily, "2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");
     assert_eq!(autumn, [("2026-10-25T00:30:00.000000Z".into(), CAUGHT_UP)]);
     // Between its two comings there is nothing to do.
-    assert_eq!(verdicts(&daily, "2026-10-25T00:30:00Z", "2026-10-25T01:30:02Z"), []);
+    assert_eq!(decisions(&daily, "2026-10-25T00:30:00Z", "2026-10-25T01:30:02Z"), []);
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn a_rhythm_goes_through_both_passes_of_a_doubled_hour_and_leaves_out_a_lost_one
         ("Australia/Lord_Howe", "2026-04-04T13:00:00Z", "2026-04-05T13:30:00Z", 49),
     ] {
         let half_hourly = schedule_in(zone, "*/30 * * * *", CatchUp::All, DAY * 2);
-        let all = times(&half_hourly, settled, now);
+        let all = decided_times(&half_hourly, settled, now);
         assert_eq!(all.len(), count, "{zone} {settled}");
         assert!(all.iter().all(|(_, verdict)| *verdict != SKIP));
     }
@@ -183,7 +184,7 @@ fn what_was_held_is_made_up_for() {
         (CatchUp::All, DAY, "09:00:00", "10:00:02", vec!["08:00:00", "09:00:00"]),
     ] {
         let hourly = schedule("@hourly", catch_up, within);
-        let made_up = make_up(&hourly, at("08:00:00"), at(settled), at(now));
+        let made_up = times_to_catch_up(&hourly, at("08:00:00"), at(settled), at(now));
         let want: Vec<_> = want.into_iter().map(at).collect();
         assert_eq!(made_up, want, "{catch_up:?} {within:?} {settled} {now}");
     }
@@ -193,28 +194,28 @@ fn what_was_held_is_made_up_for() {
 fn jitter_is_spread_and_fixed_and_keeps_the_order() {
     let span = Duration::from_secs(600);
     let jittery = ScheduleSpec { jitter: span, ..schedule("every 1m", CatchUp::All, DAY) };
-    let planned: Vec<_> = jittery.when.between(at("06:00:00"), at("12:00:00")).collect();
-    let up: Vec<_> = planned.iter().map(|planned| comes_up(&jittery, *planned)).collect();
-    assert_eq!(up, planned.iter().map(|planned| comes_up(&jittery, *planned)).collect::<Vec<_>>());
+    let planned: Vec<_> = jittery.cron.between(at("06:00:00"), at("12:00:00")).collect();
+    let up: Vec<_> = planned.iter().map(|planned| due_time(&jittery, *planned)).collect();
+    assert_eq!(up, planned.iter().map(|planned| due_time(&jittery, *planned)).collect::<Vec<_>>());
     assert!(up.is_sorted_by(|a, b| a < b), "the next planned time bounds it");
     let offsets: Vec<_> = up.iter().zip(&planned).map(|(up, planned)| up.since(*planned)).collect();
     let early = offsets.iter().filter(|offset| **offset < SECOND * 30).count();
     assert!((120..240).contains(&early), "{early} of {} in the first half", offsets.len());
     let renamed = ScheduleSpec { name: ScheduleName::new("t").unwrap(), ..jittery.clone() };
-    let same = planned.iter().filter(|at| comes_up(&jittery, **at) == comes_up(&renamed, **at)).count();
+    let same = planned.iter().filter(|at| due_time(&jittery, **at) == due_time(&renamed, **at)).count();
     assert!(same < 5, "schedules of the same times do not come up together: {same}");
     let daily = ScheduleSpec { jitter: span, ..schedule("@daily", CatchUp::All, DAY) };
-    assert!(comes_up(&daily, at("00:00:00")) < at("00:10:00"));
+    assert!(due_time(&daily, at("00:00:00")) < at("00:10:00"));
 }
 
 #[test]
 fn a_time_that_is_put_off_is_on_time_when_it_comes_up() {
     let daily = ScheduleSpec { jitter: HOUR, ..schedule("@daily", CatchUp::One, DAY) };
     let (before, planned) = (at("2026-01-30T00:00:00Z"), at("00:00:00"));
-    let up = comes_up(&daily, planned);
+    let up = due_time(&daily, planned);
     assert!(up > planned);
-    assert_eq!(next(&daily, before), Some(up));
-    let verdict = |now| reckon(&daily, before, now).times;
+    assert_eq!(next_due_time(&daily, before), Some(up));
+    let verdict = |now| decide_due_times(&daily, before, now).times;
     assert_eq!(verdict(up.minus(ONE_MICROSECOND)), []);
     assert_eq!(verdict(up), [(planned, FIRE)]);
     assert_eq!(verdict(up.plus(MISSED)), [(planned, LATE)]);
@@ -224,16 +225,16 @@ fn a_time_that_is_put_off_is_on_time_when_it_comes_up() {
 #[test]
 fn the_event_tells_where_it_came_from() {
     let mut hourly = schedule("@hourly", CatchUp::One, DAY);
-    if let Makes::Event(event) = &mut hourly.makes {
+    if let Makes::Event(event) = &mut hourly.action {
         event.context.insert("team".into(), "books".into());
     }
-    let Makes::Event(event) = makes(&hourly, at("12:00:00")) else { panic!("it makes an event") };
+    let Makes::Event(event) = action_for_time(&hourly, at("12:00:00")) else { panic!("it makes an event") };
     assert_eq!(event.planned, Some(at("12:00:00")));
     let context: Vec<_> = event.context.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let want = [("planned_at", "2026-01-31T12:00:00.000000Z"), ("schedule", "s"), ("team", "books")];
     assert_eq!(context, want);
     let run = Makes::Run(NewRun { pair: "shop/orders".parse().unwrap(), priority: None });
-    assert_eq!(makes(&ScheduleSpec { makes: run.clone(), ..hourly }, at("12:00:00")), run);
+    assert_eq!(action_for_time(&ScheduleSpec { action: run.clone(), ..hourly }, at("12:00:00")), run);
 }
 
 /// The clock sleeps until a time comes up, and then there is something to do: otherwise it would spin.
@@ -250,8 +251,8 @@ fn something_is_due_exactly_when_the_next_time_has_come_up() {
                         let settled = begin.plus(HOUR / 4 * step);
                         for wait in [ONE_MICROSECOND, SECOND * 7, HOUR / 6, HOUR * 2, DAY] {
                             let now = settled.plus(wait);
-                            let up = next(&it, settled).is_some_and(|next| next <= now);
-                            let due = !reckon(&it, settled, now).times.is_empty();
+                            let up = next_due_time(&it, settled).is_some_and(|next| next <= now);
+                            let due = !decide_due_times(&it, settled, now).times.is_empty();
                             assert_eq!(due, up, "{zone} {when} {settled} {now}");
                         }
                     }

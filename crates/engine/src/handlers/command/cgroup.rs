@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use nix::unistd::{Pid, getpid};
 
 use super::descendants::parse_pids;
-use super::process::is_foreign;
+use super::process::is_command_pid;
 
 /// The start of the groups' names; the pid of the process that created them and a number follow.
 const GROUP_NAME_PREFIX: &str = "pointsman-";
@@ -44,7 +44,7 @@ impl Cgroup {
             }
             found.ok()
         });
-        remove_left();
+        remove_pending_groups();
         Self::create_in(parent.as_deref()?).ok()
     }
 
@@ -56,20 +56,20 @@ impl Cgroup {
     }
 
     /// Moves a process into the group. Processes that it starts from then on are born there.
-    pub(super) fn add(&self, pid: Pid) -> io::Result<()> {
-        if !is_foreign(pid) {
+    pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
+        if !is_command_pid(pid) {
             return Err(io::Error::other(format!("{pid} is not the pid of a command")));
         }
         fs::write(self.path.join("cgroup.procs"), pid.to_string())
     }
 
     /// The processes in the group that have not ended.
-    pub(super) fn list(&self) -> Vec<Pid> {
+    pub(super) fn list_processes(&self) -> Vec<Pid> {
         parse_pids(&fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default())
     }
 
     /// Kills every process in the group.
-    pub(super) fn kill(&self) {
+    pub(super) fn kill_all(&self) {
         if let Err(error) = fs::write(self.path.join("cgroup.kill"), "1") {
             tracing::warn!(%error, path = %self.path.display(), "cannot kill a control group at once; killing its processes one by one");
         }
@@ -88,7 +88,7 @@ impl Drop for Cgroup {
 }
 
 /// Removes the groups whose processes have ended since.
-fn remove_left() {
+fn remove_pending_groups() {
     let mut left = UNREMOVED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|path| fs::remove_dir(path).is_err() && path.exists());
 }
@@ -97,7 +97,8 @@ fn remove_left() {
 fn find_parent() -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let groups = fs::read_to_string("/proc/self/cgroup")?;
-    let path = locate(&mounts, &groups).ok_or_else(|| io::Error::other("cgroup v2 is not mounted"))?;
+    let path =
+        find_group_path(&mounts, &groups).ok_or_else(|| io::Error::other("cgroup v2 is not mounted"))?;
     remove_abandoned(&path);
     let probe = Cgroup::create_in(&path)?;
     match fs::metadata(probe.path.join("cgroup.kill")) {
@@ -107,7 +108,7 @@ fn find_parent() -> io::Result<PathBuf> {
 }
 
 /// The folder of a process's group in version 2, from its `mountinfo` and `cgroup` files.
-fn locate(mounts: &str, groups: &str) -> Option<PathBuf> {
+fn find_group_path(mounts: &str, groups: &str) -> Option<PathBuf> {
     let group = Path::new(groups.lines().find_map(|line| line.strip_prefix("0::"))?);
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -143,11 +144,11 @@ mod tests {
         fs::create_dir(&group.path).unwrap();
         let file = group.path.join("cgroup.procs");
         for pid in [Pid::from_raw(0), Pid::from_raw(1), getpid()] {
-            assert!(group.add(pid).is_err());
+            assert!(group.add_process(pid).is_err());
             assert!(!file.exists());
         }
         fs::write(&file, format!("0\n1\n{}\n4711\n", getpid())).unwrap();
-        assert_eq!(group.list(), [Pid::from_raw(4711)]);
+        assert_eq!(group.list_processes(), [Pid::from_raw(4711)]);
         fs::remove_file(file).unwrap();
     }
 
@@ -157,7 +158,7 @@ mod tests {
         let hybrid = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
         let bound = "25 1 0:22 /system.slice /cg rw - cgroup2 cgroup2 rw\n";
-        let found = |mounts, groups| locate(mounts, groups).map(|path| path.display().to_string());
+        let found = |mounts, groups| find_group_path(mounts, groups).map(|path| path.display().to_string());
         assert_eq!(
             found(unified, "0::/system.slice/a.service\n").unwrap(),
             "/sys/fs/cgroup/system.slice/a.service"

@@ -22,7 +22,9 @@ impl EffectsFile {
     /// process's, so that the command cannot put anything else in the file's place.
     pub(super) fn create(owner: Option<&RunAs>) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
-        let dir = tempfile::Builder::new().permissions(private).tempdir_in(process_folder::path()?)?;
+        let dir = tempfile::Builder::new()
+            .permissions(private)
+            .tempdir_in(process_folder::process_folder_path()?)?;
         let path = dir.path().join("effects.jsonl");
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         if let Some(owner) = owner {
@@ -39,7 +41,7 @@ impl EffectsFile {
 
     /// What the command wrote. One that removed the file has no effects.
     pub(super) async fn read(&self) -> Result<String, String> {
-        match self.bytes().await {
+        match self.read_bytes().await {
             Ok(bytes) if bytes.len() > MAX_EFFECTS_BYTES => {
                 Err(format!("the effects file has more than {MAX_EFFECTS_BYTES} bytes"))
             }
@@ -49,7 +51,7 @@ impl EffectsFile {
         }
     }
 
-    async fn bytes(&self) -> io::Result<Vec<u8>> {
+    async fn read_bytes(&self) -> io::Result<Vec<u8>> {
         // A link in its place could lead to a file that is not the command's to read; a pipe or a device could keep the
         // reader for ever.
         let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;

@@ -16,7 +16,11 @@ const EFFECTS_VARIABLE: &str = "POINTSMAN_EFFECTS";
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 /// The whole environment of one attempt.
-pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap<String, OsString> {
+pub(super) fn build_environment(
+    spec: &CommandSpec,
+    task: &Claimed,
+    effects: &Path,
+) -> BTreeMap<String, OsString> {
     let mut all = BTreeMap::new();
     for name in INHERITED_VARIABLES {
         if let Some(value) = std::env::var_os(name) {
@@ -29,7 +33,7 @@ pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap
     all.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
     // Last, so that no configuration can make a command mistake one attempt for another. What is not there
     // has no variable: an empty one could be taken for a key.
-    for (name, value) in about(task) {
+    for (name, value) in attempt_variables(task) {
         all.insert(format!("POINTSMAN_{name}"), value.into());
     }
     all.insert(EFFECTS_VARIABLE.into(), effects.into());
@@ -37,11 +41,11 @@ pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap
 }
 
 /// The `NAME=value` in the environment of one attempt that no other attempt has.
-pub(super) fn mark(effects: &Path) -> Vec<u8> {
+pub(super) fn attempt_variable(effects: &Path) -> Vec<u8> {
     [EFFECTS_VARIABLE.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
 }
 
-fn about(task: &Claimed) -> Vec<(&'static str, String)> {
+fn attempt_variables(task: &Claimed) -> Vec<(&'static str, String)> {
     let mut about = vec![
         ("TENANT", task.subject.tenant().to_string()),
         ("TASK_ID", task.id.to_string()),

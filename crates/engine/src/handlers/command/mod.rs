@@ -110,12 +110,12 @@ impl CommandHandler {
         Ok(Self { spec })
     }
 
-    fn start(&self, delivery: &Delivery, effects: &EffectsFile) -> std::io::Result<RunningCommand> {
+    fn start_command(&self, delivery: &Delivery, effects: &EffectsFile) -> std::io::Result<RunningCommand> {
         let mut command = Command::new(&self.spec.argv[0]);
         command
             .args(&self.spec.argv[1..])
             .env_clear()
-            .envs(environment::of(&self.spec, &delivery.task, effects.path()))
+            .envs(environment::build_environment(&self.spec, &delivery.task, effects.path()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -126,11 +126,11 @@ impl CommandHandler {
             // Setting the user also clears the supplementary groups.
             command.uid(run_as.uid.as_raw()).gid(run_as.gid.as_raw());
         }
-        RunningCommand::start(command, environment::mark(effects.path()))
+        RunningCommand::start(command, environment::attempt_variable(effects.path()))
     }
 
     /// The operating system tells of a missing program and of a missing folder in the same words.
-    fn cannot_start(&self, error: &std::io::Error) -> AttemptOutcome {
+    fn start_failure_outcome(&self, error: &std::io::Error) -> AttemptOutcome {
         let program = &self.spec.argv[0];
         match &self.spec.dir {
             Some(dir) if !dir.is_dir() => AttemptOutcome::failed(format!(
@@ -157,7 +157,7 @@ impl Runner for CommandHandler {
     }
 
     /// The program's name without its folder, and how many arguments it has: they may hold a secret.
-    fn target(&self) -> Option<String> {
+    fn target_label(&self) -> Option<String> {
         Some(summarize_command(&self.spec.argv))
     }
 
@@ -169,19 +169,19 @@ impl Runner for CommandHandler {
             Ok(effects) => effects,
             Err(e) => return AttemptOutcome::failed(format!("cannot make the effects file: {e}")),
         };
-        let running = match self.start(&delivery, &effects) {
+        let running = match self.start_command(&delivery, &effects) {
             Ok(running) => running,
-            Err(error) => return self.cannot_start(&error),
+            Err(error) => return self.start_failure_outcome(&error),
         };
         match running.finish(&delivery).await {
             Err(error) => AttemptOutcome::failed(format!("lost sight of the command: {error}")),
-            Ok(end) if end.cancelled => AttemptOutcome::failed_with(
-                code(end.status),
-                format!("cancelled; {}", in_words(end.status, &[])),
+            Ok(end) if end.is_cancelled => AttemptOutcome::failed_with_code(
+                exit_code(end.status),
+                format!("cancelled; {}", describe_exit(end.status, &[])),
             ),
             Ok(end) => {
                 log_killed_processes(&end, &delivery).await;
-                judge(end.status, &end.last_error, effects.read().await, &delivery)
+                outcome_from_exit(end.status, &end.last_stderr_line, effects.read().await, &delivery)
             }
         }
     }
@@ -189,17 +189,17 @@ impl Runner for CommandHandler {
 
 /// Logs that processes were killed with the attempt: their author may have meant them to go on.
 async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
-    let processes = match end.left {
+    let processes = match end.killed_processes {
         0 => return,
         1 => "1 process".to_owned(),
         many => format!("{many} processes"),
     };
     let message = format!("killed {processes} that the command had left running");
-    delivery.log.line(delivery.log.now(), Level::Info, message).await;
+    delivery.log.write_line(delivery.log.now(), Level::Info, message).await;
 }
 
 /// What the command is told on its stdin.
-fn told(task: &Claimed) -> String {
+fn stdin_text(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.to_json(),
         Subject::Run(run) => run_body::to_json(task, run),
@@ -208,13 +208,13 @@ fn told(task: &Claimed) -> String {
 }
 
 /// Writes to the command what it is about. One that does not care to read it has not failed.
-async fn feed(mut stdin: ChildStdin, text: String) {
+async fn write_stdin(mut stdin: ChildStdin, text: String) {
     let _ = stdin.write_all(text.as_bytes()).await;
     let _ = stdin.shutdown().await;
 }
 
 /// What an exit status and the effects beside it make of the attempt.
-fn judge(
+fn outcome_from_exit(
     status: ExitStatus,
     last_error: &[u8],
     file: Result<String, String>,
@@ -223,23 +223,30 @@ fn judge(
     let now = delivery.log.now();
     let effects = file
         .map_err(|why| Fault::new("", why))
-        .and_then(|text| effects::of_lines(&text, delivery.task.subject.tenant(), now));
+        .and_then(|text| effects::parse_effects_file(&text, delivery.task.subject.tenant(), now));
     let well = match status.code() {
         Some(0) => effects.map(|effects| effects.into_success(now)),
         Some(SNOOZE_EXIT_CODE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
-        _ => return effects::failure(code(status), in_words(status, last_error), effects, now),
+        _ => {
+            return effects::failure_outcome(
+                exit_code(status),
+                describe_exit(status, last_error),
+                effects,
+                now,
+            );
+        }
     };
-    well.unwrap_or_else(|fault| effects::refused(&fault))
+    well.unwrap_or_else(|fault| effects::refused_outcome(&fault))
 }
 
 /// An exit status as a number, as shells have it: 128 and the signal for one that was killed.
-fn code(status: ExitStatus) -> i64 {
+fn exit_code(status: ExitStatus) -> i64 {
     let killed = || status.signal().map(|number| 128 + number);
     status.code().or_else(killed).unwrap_or(1).into()
 }
 
 /// An exit status in words, with the last thing that the command complained of.
-fn in_words(status: ExitStatus, last_error: &[u8]) -> String {
+fn describe_exit(status: ExitStatus, last_error: &[u8]) -> String {
     let end = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(number)) => match Signal::try_from(number) {

@@ -27,21 +27,21 @@ struct ProcessFolder {
 }
 
 /// The folder of this process, made if there is none or somebody has removed it.
-pub(super) fn path() -> io::Result<PathBuf> {
+pub(super) fn process_folder_path() -> io::Result<PathBuf> {
     let mut room = PROCESS_FOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(room) = room.as_ref().filter(|room| room.path.is_dir()) {
         return Ok(room.path.clone());
     }
     let parent = std::env::temp_dir();
-    let made = make(&parent)?;
+    let made = create_folder(&parent)?;
     let path = made.path.clone();
     *room = Some(made);
     drop(room);
-    clean_up(parent, fs::symlink_metadata(&path)?.uid());
+    remove_stale_in_background(parent, fs::symlink_metadata(&path)?.uid());
     Ok(path)
 }
 
-fn make(parent: &Path) -> io::Result<ProcessFolder> {
+fn create_folder(parent: &Path) -> io::Result<ProcessFolder> {
     // Only its owner can write to it, so that nobody can put another file in the place of one in it.
     let path = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?.keep();
     // The mode with which a folder is created is narrowed by the umask.
@@ -53,18 +53,18 @@ fn make(parent: &Path) -> io::Result<ProcessFolder> {
 
 /// Removes what is left beside the task that asked for a folder, and nobody waits for it: a temporary folder may hold
 /// very much, and lie on a slow disk.
-fn clean_up(parent: PathBuf, owner: u32) {
-    let sweep = move || remove_left(&parent, owner);
+fn remove_stale_in_background(parent: PathBuf, owner: u32) {
+    let sweep = move || remove_stale_folders(&parent, owner);
     if let Err(error) = std::thread::Builder::new().name("pointsman-sweep".into()).spawn(sweep) {
         tracing::debug!(%error, "folders that others left stay where they are");
     }
 }
 
 /// Removes the folders of processes that are gone. What cannot be removed is somebody else's.
-fn remove_left(parent: &Path, owner: u32) {
+fn remove_stale_folders(parent: &Path, owner: u32) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
-        if named && is_left(&entry.path(), owner) {
+        if named && is_stale(&entry.path(), owner) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -72,7 +72,7 @@ fn remove_left(parent: &Path, owner: u32) {
 
 /// Only what is our own and private was made by one of us: anybody can make a folder of this name in a place that
 /// all share.
-fn is_left(folder: &Path, owner: u32) -> bool {
+fn is_stale(folder: &Path, owner: u32) -> bool {
     let Ok(about) = fs::symlink_metadata(folder) else { return false };
     let ours = about.is_dir() && about.uid() == owner && about.mode() & 0o7777 == FOLDER_MODE;
     let old = about.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > MIN_STALE_AGE);
@@ -95,15 +95,15 @@ mod tests {
 
     use super::*;
 
-    fn age(folder: &Path) {
+    fn make_old(folder: &Path) {
         File::open(folder).unwrap().set_modified(SystemTime::now() - MIN_STALE_AGE * 2).unwrap();
     }
 
     #[test]
     fn what_the_dead_left_is_removed_and_what_the_living_hold_is_not() {
         let parent = tempfile::tempdir().unwrap();
-        let (held, young) = (make(parent.path()).unwrap(), make(parent.path()).unwrap());
-        let ProcessFolder { path: left, _lock } = make(parent.path()).unwrap();
+        let (held, young) = (create_folder(parent.path()).unwrap(), create_folder(parent.path()).unwrap());
+        let ProcessFolder { path: left, _lock } = create_folder(parent.path()).unwrap();
         fs::write(left.join("effects"), "x").unwrap();
         drop(_lock);
         let young_path = young.path.clone();
@@ -111,21 +111,21 @@ mod tests {
         let stranger = parent.path().join("pointsman-other");
         fs::create_dir(&stranger).unwrap();
         for folder in [&held.path, &left, &stranger] {
-            age(folder);
+            make_old(folder);
         }
-        remove_left(parent.path(), owner(parent.path()));
+        remove_stale_folders(parent.path(), folder_owner(parent.path()));
         assert!(!left.exists());
         assert!(held.path.exists() && young_path.exists() && stranger.exists());
     }
 
-    fn owner(folder: &Path) -> u32 {
+    fn folder_owner(folder: &Path) -> u32 {
         fs::metadata(folder).unwrap().uid()
     }
 
     #[test]
     fn folders_that_only_look_like_ours_are_left_alone() {
         let parent = tempfile::tempdir().unwrap();
-        let left = || make(parent.path()).unwrap().path;
+        let left = || create_folder(parent.path()).unwrap().path;
         let (open, linked, piped, foreign) = (left(), left(), left(), left());
         fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
         let elsewhere = parent.path().join("elsewhere");
@@ -135,15 +135,15 @@ mod tests {
         fs::remove_file(piped.join(LOCK_FILE)).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(piped.join(LOCK_FILE)).status().unwrap().success());
         for folder in [&open, &linked, &piped, &foreign] {
-            age(folder);
+            make_old(folder);
         }
-        let owner = owner(parent.path());
-        assert!(!is_left(&open, owner) && !is_left(&linked, owner) && !is_left(&piped, owner));
-        assert!(!is_left(&foreign, owner + 1) && is_left(&foreign, owner));
+        let owner = folder_owner(parent.path());
+        assert!(!is_stale(&open, owner) && !is_stale(&linked, owner) && !is_stale(&piped, owner));
+        assert!(!is_stale(&foreign, owner + 1) && is_stale(&foreign, owner));
     }
 
     #[test]
     fn a_process_has_one_folder() {
-        assert_eq!(path().unwrap(), path().unwrap());
+        assert_eq!(process_folder_path().unwrap(), process_folder_path().unwrap());
     }
 }

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use super::cgroup::Cgroup;
 use super::children::{adopts_orphans, list_orphans};
-use super::descendants::{VariablePresence, has_variable, list_below};
+use super::descendants::{VariablePresence, has_variable, list_descendants};
 use super::process::{Process, ProcessStat, kill_process, signal_group};
 
 /// How long killed processes may take to end. One that hangs in the kernel may take longer.
@@ -37,9 +37,9 @@ struct ScopeProcesses {
     /// The command itself, and the id of its process group.
     leader: Process,
     /// Whether the leader was waited for. Its pid may then become another process's.
-    reaped: bool,
+    is_reaped: bool,
     /// Whether it was logged that a process could not be signalled.
-    refused: AtomicBool,
+    is_signal_failure_logged: AtomicBool,
     cgroup: Option<Cgroup>,
     /// A `NAME=value` that only processes of this attempt have in their environment.
     variable: Vec<u8>,
@@ -49,7 +49,8 @@ impl ProcessScope {
     /// The scope of a command that has just been started as the leader of a process group.
     pub(super) fn new(leader: Process, cgroup: Option<Cgroup>, variable: Vec<u8>) -> Self {
         let refused = AtomicBool::new(false);
-        let mut processes = ScopeProcesses { leader, reaped: false, refused, cgroup, variable };
+        let mut processes =
+            ScopeProcesses { leader, is_reaped: false, is_signal_failure_logged: refused, cgroup, variable };
         processes.enter_cgroup();
         Self(Some(processes))
     }
@@ -71,14 +72,14 @@ impl ProcessScope {
     /// Says that the leader was waited for.
     pub(super) fn set_reaped(&mut self) {
         if let Some(processes) = &mut self.0 {
-            processes.reaped = true;
+            processes.is_reaped = true;
         }
     }
 
     /// Kills every process until none is left. Answers how many there were.
-    pub(super) async fn end(mut self) -> usize {
+    pub(super) async fn kill_until_gone(mut self) -> usize {
         match self.0.take() {
-            Some(processes) => processes.end().await,
+            Some(processes) => processes.kill_until_gone().await,
             None => 0,
         }
     }
@@ -89,10 +90,10 @@ impl Drop for ProcessScope {
         let Some(mut processes) = self.0.take() else { return };
         processes.kill(&processes.list());
         // The runtime reaps the leader soon. If its start was not seen, nothing would tell.
-        processes.reaped |= processes.leader.started.is_none();
+        processes.is_reaped |= processes.leader.started_ticks.is_none();
         // A process that was starting another one meanwhile is killed in the background.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(processes.end());
+            runtime.spawn(processes.kill_until_gone());
         }
     }
 }
@@ -102,17 +103,18 @@ impl ScopeProcesses {
     fn enter_cgroup(&mut self) {
         let Some(cgroup) = &self.cgroup else { return };
         // A command that has ended already cannot be moved, but an orphan of it can.
-        if let Err(error) = cgroup.add(self.leader.pid).or_else(ignore_ended) {
+        if let Err(error) = cgroup.add_process(self.leader.pid).or_else(ignore_ended) {
             tracing::warn!(%error, "cannot move a command into a control group; it runs without one");
             self.cgroup = None;
             return;
         }
         let mut moved = BTreeSet::from([self.leader.pid]);
         loop {
-            let new: Vec<Pid> = self.list_found().into_iter().filter(|pid| moved.insert(*pid)).collect();
+            let new: Vec<Pid> =
+                self.list_without_cgroup().into_iter().filter(|pid| moved.insert(*pid)).collect();
             for pid in &new {
                 // It may have ended meanwhile.
-                let _ = cgroup.add(*pid);
+                let _ = cgroup.add_process(*pid);
             }
             if new.is_empty() {
                 return;
@@ -122,8 +124,8 @@ impl ScopeProcesses {
 
     /// The processes that can be found and have not been reaped, without the leader.
     fn list(&self) -> Vec<Pid> {
-        let mut found = self.list_found();
-        found.extend(self.cgroup.iter().flat_map(Cgroup::list));
+        let mut found = self.list_without_cgroup();
+        found.extend(self.cgroup.iter().flat_map(Cgroup::list_processes));
         found.retain(|pid| *pid != self.leader.pid);
         found.sort_unstable();
         found.dedup();
@@ -131,17 +133,17 @@ impl ScopeProcesses {
     }
 
     /// The processes that parents, the group and environments lead to.
-    fn list_found(&self) -> Vec<Pid> {
-        let mut found = if self.holds_leader() { list_below(self.leader.pid) } else { vec![] };
+    fn list_without_cgroup(&self) -> Vec<Pid> {
+        let mut found = if self.owns_leader_pid() { list_descendants(self.leader.pid) } else { vec![] };
         for orphan in self.list_own_orphans() {
             found.push(orphan);
-            found.extend(list_below(orphan));
+            found.extend(list_descendants(orphan));
         }
         found
     }
 
     fn list_own_orphans(&self) -> Vec<Pid> {
-        let may_hold_group = self.holds_leader() || ProcessStat::read(self.leader.pid).is_none();
+        let may_hold_group = self.owns_leader_pid() || ProcessStat::read(self.leader.pid).is_none();
         let mut orphans = list_orphans();
         orphans.retain(|pid| {
             (may_hold_group && self.is_in_group(*pid))
@@ -156,18 +158,18 @@ impl ScopeProcesses {
     }
 
     /// Whether the leader's pid is certainly still its own.
-    fn holds_leader(&self) -> bool {
-        !self.reaped && (self.leader.started.is_none() || self.leader.exists())
+    fn owns_leader_pid(&self) -> bool {
+        !self.is_reaped && (self.leader.started_ticks.is_none() || self.leader.exists())
     }
 
     fn is_in_group(&self, pid: Pid) -> bool {
-        ProcessStat::read(pid).is_some_and(|stat| !stat.zombie && stat.group == self.leader.pid)
+        ProcessStat::read(pid).is_some_and(|stat| !stat.is_zombie && stat.group_id == self.leader.pid)
     }
 
     /// Whether the process group is still the command's. The id of a group is given to no other process as long as one
     /// is in it; then it may become anybody's.
-    fn holds_group(&self, found: &[Pid]) -> bool {
-        if self.holds_leader() {
+    fn owns_process_group(&self, found: &[Pid]) -> bool {
+        if self.owns_leader_pid() {
             return true;
         }
         if ProcessStat::read(self.leader.pid).is_some() {
@@ -178,31 +180,31 @@ impl ScopeProcesses {
     }
 
     fn signal_group(&self, signal: Signal, found: &[Pid]) {
-        if self.holds_group(found) {
-            self.log_refused(self.leader.pid, signal_group(self.leader.pid, signal));
+        if self.owns_process_group(found) {
+            self.log_signal_failure(self.leader.pid, signal_group(self.leader.pid, signal));
         }
     }
 
     fn kill(&self, found: &[Pid]) {
         self.signal_group(Signal::SIGKILL, found);
         if let Some(cgroup) = &self.cgroup {
-            cgroup.kill();
+            cgroup.kill_all();
         }
         for pid in found {
-            self.log_refused(*pid, kill_process(*pid));
+            self.log_signal_failure(*pid, kill_process(*pid));
         }
     }
 
     /// Logs the first process or group that could not be signalled.
-    fn log_refused(&self, pid: Pid, result: Result<(), Errno>) {
+    fn log_signal_failure(&self, pid: Pid, result: Result<(), Errno>) {
         if let Err(error) = result
-            && !self.refused.swap(true, Ordering::Relaxed)
+            && !self.is_signal_failure_logged.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(%error, %pid, "cannot signal a process of a command; it may outlive its attempt");
         }
     }
 
-    async fn end(self) -> usize {
+    async fn kill_until_gone(self) -> usize {
         // A process that is just ending by itself, such as the last of a pipeline, was not left behind.
         if !self.list().is_empty() {
             sleep(KILL_INTERVAL).await;
@@ -250,39 +252,39 @@ mod tests {
     use tokio::io::{AsyncBufReadExt, BufReader};
     use tokio::process::Command;
 
-    use super::super::children::{adopt_orphans, spawn};
+    use super::super::children::{adopt_orphans, spawn_awaited};
     use super::*;
 
     /// Runs a script to its end in the scope of a test, and answers the pid it printed and how many processes were killed.
-    async fn left_by(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
+    async fn run_and_end_scope(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
         adopt_orphans().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script]).env("SCOPE_TEST", test).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let (mut child, process, _awaited) = spawn(&mut command).unwrap();
+        let (mut child, process, _awaited) = spawn_awaited(&mut command).unwrap();
         let mut scope = ProcessScope::new(process, cgroup, format!("SCOPE_TEST={test}").into());
         drop(child.stdin.take());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let detached = lines.next_line().await.unwrap().unwrap().parse().unwrap();
         child.wait().await.unwrap();
         scope.set_reaped();
-        (Pid::from_raw(detached), scope.end().await)
+        (Pid::from_raw(detached), scope.kill_until_gone().await)
     }
 
-    fn runs(pid: Pid) -> bool {
+    fn is_running(pid: Pid) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     }
 
     /// Waits until it is in its scope, starts a process in a session of its own that prints its pid, and ends.
-    fn detached(prefix: &str) -> String {
+    fn detached_script(prefix: &str) -> String {
         format!("cat; {prefix} setsid sh -c 'echo $$; exec sleep 600 >/dev/null' &")
     }
 
     #[tokio::test]
     async fn orphans_are_found_by_their_environment_without_a_control_group() {
-        let (pid, killed) = left_by("found", &detached(""), None).await;
-        assert!(!runs(pid));
+        let (pid, killed) = run_and_end_scope("found", &detached_script(""), None).await;
+        assert!(!is_running(pid));
         assert_eq!(killed, 1);
     }
 
@@ -291,15 +293,16 @@ mod tests {
         // Where this process may create none there is nothing to test.
         let Some(cgroup) = Cgroup::create() else { return };
         let path = format!("{cgroup:?}");
-        let (pid, killed) = left_by("held", &detached("env -i PATH=\"$PATH\""), Some(cgroup)).await;
-        assert!(!runs(pid), "{path}");
+        let (pid, killed) =
+            run_and_end_scope("held", &detached_script("env -i PATH=\"$PATH\""), Some(cgroup)).await;
+        assert!(!is_running(pid), "{path}");
         assert_eq!(killed, 1);
     }
 
     #[tokio::test]
     async fn the_orphans_of_other_scopes_are_left_alone() {
-        let (pid, killed) = left_by("spared", &detached("env SCOPE_TEST=other"), None).await;
-        assert!(runs(pid));
+        let (pid, killed) = run_and_end_scope("spared", &detached_script("env SCOPE_TEST=other"), None).await;
+        assert!(is_running(pid));
         assert_eq!(killed, 0);
         kill_process(pid).unwrap();
     }
@@ -307,8 +310,8 @@ mod tests {
     #[tokio::test]
     async fn an_orphan_in_the_group_is_found_without_its_environment() {
         let script = "cat; env -i PATH=\"$PATH\" sh -c 'echo $$; exec sleep 600 >/dev/null' &";
-        let (pid, killed) = left_by("grouped", script, None).await;
-        assert!(!runs(pid));
+        let (pid, killed) = run_and_end_scope("grouped", script, None).await;
+        assert!(!is_running(pid));
         assert_eq!(killed, 1);
     }
 
@@ -317,10 +320,10 @@ mod tests {
         adopt_orphans().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & echo $!; wait"]).process_group(0).kill_on_drop(true);
-        let (mut child, other, _awaited) = spawn(command.stdout(Stdio::piped())).unwrap();
+        let (mut child, other, _awaited) = spawn_awaited(command.stdout(Stdio::piped())).unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let below = Pid::from_raw(lines.next_line().await.unwrap().unwrap().parse().unwrap());
-        let reaped = Process { started: other.started.map(|started| started - 1), ..other };
+        let reaped = Process { started_ticks: other.started_ticks.map(|started| started - 1), ..other };
         for was_told in [false, true] {
             let mut scope = ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into());
             if was_told {
@@ -328,11 +331,11 @@ mod tests {
             }
             scope.signal(Signal::SIGTERM);
             scope.kill();
-            assert_eq!(scope.end().await, 0);
+            assert_eq!(scope.kill_until_gone().await, 0);
             drop(ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into()));
         }
         sleep(Duration::from_millis(50)).await;
-        assert!(runs(other.pid) && runs(below));
+        assert!(is_running(other.pid) && is_running(below));
         signal_group(other.pid, Signal::SIGKILL).unwrap();
         child.wait().await.unwrap();
     }
@@ -350,12 +353,12 @@ mod tests {
         let script = "import ctypes, os, threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n\
                       print(os.getpid(), flush=True)\nos.close(1)\nctypes.CDLL(None).pthread_exit(None)";
         let detach = |test| format!("cat; SCOPE_TEST={test} setsid {} -c '{script}' &", python.trim());
-        let (other, killed) = left_by("threads", &detach("thread-of-other"), None).await;
+        let (other, killed) = run_and_end_scope("threads", &detach("thread-of-other"), None).await;
         assert_eq!(killed, 0);
         let begun = Instant::now();
-        left_by("threadless", "cat; echo 2", None).await;
+        run_and_end_scope("threadless", "cat; echo 2", None).await;
         let took = begun.elapsed();
-        let (own, killed) = left_by("threads", &detach("threads"), None).await;
+        let (own, killed) = run_and_end_scope("threads", &detach("threads"), None).await;
         let other_exists = ProcessStat::read(other).is_some();
         kill_process(other).unwrap();
         assert_eq!(killed, 1);

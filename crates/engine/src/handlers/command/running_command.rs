@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::cgroup::Cgroup;
 use super::children::{self, AwaitedChild};
 use super::process_scope::ProcessScope;
-use super::{feed, output, told};
+use super::{output, stdin_text, write_stdin};
 use crate::Delivery;
 use crate::attempt::CANCEL_GRACE;
 
@@ -33,11 +33,11 @@ pub(super) struct RunningCommand {
 pub(super) struct CommandEnd {
     pub(super) status: ExitStatus,
     /// The attempt was cancelled.
-    pub(super) cancelled: bool,
+    pub(super) is_cancelled: bool,
     /// The last line on its stderr.
-    pub(super) last_error: Vec<u8>,
+    pub(super) last_stderr_line: Vec<u8>,
     /// How many processes it had left running, which were killed.
-    pub(super) left: usize,
+    pub(super) killed_processes: usize,
 }
 
 impl RunningCommand {
@@ -45,7 +45,7 @@ impl RunningCommand {
     pub(super) fn start(mut command: Command, variable: Vec<u8>) -> io::Result<Self> {
         let cgroup = Cgroup::create();
         // Dropping the child also hands it to the runtime to be reaped; the scope kills what it has started.
-        let (child, process, awaited) = children::spawn(command.process_group(0).kill_on_drop(true))?;
+        let (child, process, awaited) = children::spawn_awaited(command.process_group(0).kill_on_drop(true))?;
         Ok(Self { scope: ProcessScope::new(process, cgroup, variable), child, awaited })
     }
 
@@ -62,16 +62,16 @@ impl RunningCommand {
         let over = CancellationToken::new();
         let output = async {
             let (_, last_error) = tokio::join!(
-                output::pump(stdout, Level::Info, &delivery.log, &over),
-                output::pump(stderr, Level::Error, &delivery.log, &over)
+                output::forward_output(stdout, Level::Info, &delivery.log, &over),
+                output::forward_output(stderr, Level::Error, &delivery.log, &over)
             );
             last_error
         };
         let mut output = std::pin::pin!(output);
         let mut last_error = None;
         let (status, cancelled) = {
-            let mut waiting = std::pin::pin!(wait(child, &scope, &delivery.cancel));
-            let mut feeding = std::pin::pin!(feed(stdin, told(&delivery.task)));
+            let mut waiting = std::pin::pin!(wait_or_cancel(child, &scope, &delivery.cancel));
+            let mut feeding = std::pin::pin!(write_stdin(stdin, stdin_text(&delivery.task)));
             let mut fed = false;
             loop {
                 tokio::select! {
@@ -95,13 +95,18 @@ impl RunningCommand {
                 }
             },
         };
-        let left = scope.end().await;
-        Ok(CommandEnd { status, cancelled, last_error, left })
+        let left = scope.kill_until_gone().await;
+        Ok(CommandEnd {
+            status,
+            is_cancelled: cancelled,
+            last_stderr_line: last_error,
+            killed_processes: left,
+        })
     }
 }
 
 /// Waits for the command itself; when the attempt is cancelled, asks its group to end, and kills everything soon after.
-async fn wait(
+async fn wait_or_cancel(
     child: &mut Child,
     scope: &ProcessScope,
     cancel: &CancellationToken,

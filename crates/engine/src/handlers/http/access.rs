@@ -41,12 +41,12 @@ pub struct BadAllowedAddress(String);
 pub struct AddressRefused {
     host: String,
     address: IpAddr,
-    what: &'static str,
+    address_kind: &'static str,
 }
 
 impl fmt::Display for AddressRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, address, what } = self;
+        let Self { host, address, address_kind: what } = self;
         let setting = if *what == LOOPBACK { "network.allow_loopback" } else { "network.allow" };
         match host.trim_matches(['[', ']']) {
             host if host == address.to_string() => write!(f, "{address} may not be reached: it is {what}")?,
@@ -60,27 +60,31 @@ impl std::error::Error for AddressRefused {}
 
 impl NetworkAccess {
     /// Looks at a URL whose host is an address. Names are looked at when they are resolved.
-    pub fn check_literal(&self, url: &Url) -> Result<(), AddressRefused> {
+    pub fn check_url_address(&self, url: &Url) -> Result<(), AddressRefused> {
         match url.host() {
-            Some(Host::Ipv4(address)) => self.check(url.host_str().unwrap_or_default(), address.into()),
-            Some(Host::Ipv6(address)) => self.check(url.host_str().unwrap_or_default(), address.into()),
+            Some(Host::Ipv4(address)) => {
+                self.check_address(url.host_str().unwrap_or_default(), address.into())
+            }
+            Some(Host::Ipv6(address)) => {
+                self.check_address(url.host_str().unwrap_or_default(), address.into())
+            }
             Some(Host::Domain(_)) | None => Ok(()),
         }
     }
 
-    fn check(&self, host: &str, address: IpAddr) -> Result<(), AddressRefused> {
+    fn check_address(&self, host: &str, address: IpAddr) -> Result<(), AddressRefused> {
         let address = address.to_canonical();
-        match what_is(address) {
+        match special_address_kind(address) {
             None => Ok(()),
             Some(LOOPBACK) if self.allow_loopback => Ok(()),
-            Some(_) if self.allows(host, address) => Ok(()),
-            Some(what) => Err(AddressRefused { host: host.into(), address, what }),
+            Some(_) if self.is_allowed(host, address) => Ok(()),
+            Some(what) => Err(AddressRefused { host: host.into(), address, address_kind: what }),
         }
     }
 
-    fn allows(&self, host: &str, canonical: IpAddr) -> bool {
+    fn is_allowed(&self, host: &str, canonical: IpAddr) -> bool {
         self.allow.iter().any(|allowed| match allowed {
-            AllowedAddress::Network { address, prefix } => within(canonical, *address, *prefix),
+            AllowedAddress::Network { address, prefix } => is_in_network(canonical, *address, *prefix),
             AllowedAddress::Host(name) => name.eq_ignore_ascii_case(host.trim_end_matches('.')),
         })
     }
@@ -145,7 +149,7 @@ const SPECIAL_IPV4_NETWORKS: &[(Ipv4Addr, u8, &str)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
 ];
 
-const fn v6(first: u16, second: u16) -> Ipv6Addr {
+const fn ipv6_network(first: u16, second: u16) -> Ipv6Addr {
     Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0)
 }
 
@@ -153,46 +157,49 @@ const fn v6(first: u16, second: u16) -> Ipv6Addr {
 const SPECIAL_IPV6_NETWORKS: &[(Ipv6Addr, u8, &str)] = &[
     (Ipv6Addr::UNSPECIFIED, 128, UNSPECIFIED),
     (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
-    (v6(0x2001, 0xdb8), 32, DOCUMENTATION),
-    (v6(0x2001, 0), 23, RESERVED),
-    (v6(0x2002, 0), 16, TUNNEL),
-    (v6(0x3fff, 0), 20, DOCUMENTATION),
-    (v6(0xfc00, 0), 7, PRIVATE),
-    (v6(0xfe80, 0), 10, LINK_LOCAL),
-    (v6(0xfec0, 0), 10, PRIVATE),
-    (v6(0xff00, 0), 8, MULTICAST),
+    (ipv6_network(0x2001, 0xdb8), 32, DOCUMENTATION),
+    (ipv6_network(0x2001, 0), 23, RESERVED),
+    (ipv6_network(0x2002, 0), 16, TUNNEL),
+    (ipv6_network(0x3fff, 0), 20, DOCUMENTATION),
+    (ipv6_network(0xfc00, 0), 7, PRIVATE),
+    (ipv6_network(0xfe80, 0), 10, LINK_LOCAL),
+    (ipv6_network(0xfec0, 0), 10, PRIVATE),
+    (ipv6_network(0xff00, 0), 8, MULTICAST),
 ];
 
 /// What is special about an address; nothing if it is a public one.
-fn what_is(address: IpAddr) -> Option<&'static str> {
+fn special_address_kind(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => v4_is(address),
+        IpAddr::V4(address) => special_ipv4_kind(address),
         IpAddr::V6(address) => {
             let known = SPECIAL_IPV6_NETWORKS
                 .iter()
-                .find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
-            match (known, behind_nat64(address)) {
+                .find(|(net, prefix, _)| is_in_network(address.into(), (*net).into(), *prefix));
+            match (known, nat64_ipv4(address)) {
                 (Some((_, _, what)), _) => Some(*what),
-                (None, Some(behind)) => v4_is(behind),
-                (None, None) => (!within(address.into(), v6(0x2000, 0).into(), 3)).then_some(RESERVED),
+                (None, Some(behind)) => special_ipv4_kind(behind),
+                (None, None) => {
+                    (!is_in_network(address.into(), ipv6_network(0x2000, 0).into(), 3)).then_some(RESERVED)
+                }
             }
         }
     }
 }
 
-fn v4_is(address: Ipv4Addr) -> Option<&'static str> {
-    let known =
-        SPECIAL_IPV4_NETWORKS.iter().find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
+fn special_ipv4_kind(address: Ipv4Addr) -> Option<&'static str> {
+    let known = SPECIAL_IPV4_NETWORKS
+        .iter()
+        .find(|(net, prefix, _)| is_in_network(address.into(), (*net).into(), *prefix));
     known.map(|(_, _, what)| *what)
 }
 
 /// The IPv4 address that a translator makes of one in 64:ff9b::/96.
-fn behind_nat64(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn nat64_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bits = u128::from(address);
     (bits >> 32 == 0x0064_ff9b_u128 << 64).then(|| Ipv4Addr::from_bits(bits as u32))
 }
 
-fn within(address: IpAddr, net: IpAddr, prefix: u8) -> bool {
+fn is_in_network(address: IpAddr, net: IpAddr, prefix: u8) -> bool {
     let same = |a: u128, b: u128, width: u32| {
         let rest = width.saturating_sub(prefix.into());
         rest >= width || a >> rest == b >> rest
@@ -224,7 +231,7 @@ impl Resolve for GuardedResolver {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
             let (mut open, mut refused) = (Vec::new(), None);
             for address in found {
-                match access.check(host, address.ip()) {
+                match access.check_address(host, address.ip()) {
                     Ok(()) => open.push(address),
                     Err(why) => refused = Some(why),
                 }
@@ -241,8 +248,8 @@ impl Resolve for GuardedResolver {
 mod tests {
     use super::*;
 
-    fn check(access: &NetworkAccess, url: &str) -> Result<(), AddressRefused> {
-        access.check_literal(&url.parse().unwrap())
+    fn check_url(access: &NetworkAccess, url: &str) -> Result<(), AddressRefused> {
+        access.check_url_address(&url.parse().unwrap())
     }
 
     #[test]
@@ -251,7 +258,7 @@ mod tests {
         for open in
             ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[64:ff9b::808:808]"]
         {
-            assert_eq!(check(&strict, &format!("http://{open}/")), Ok(()), "{open}");
+            assert_eq!(check_url(&strict, &format!("http://{open}/")), Ok(()), "{open}");
         }
         for closed in [
             "0.0.0.0",
@@ -285,7 +292,7 @@ mod tests {
             "[ff02::1]",
             "[100::1]",
         ] {
-            assert!(check(&strict, &format!("http://{closed}/")).is_err(), "{closed}");
+            assert!(check_url(&strict, &format!("http://{closed}/")).is_err(), "{closed}");
         }
     }
 
@@ -294,7 +301,7 @@ mod tests {
         let strict = NetworkAccess::default();
         for odd in ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001", "①②⑦.0.0.1", "127.0.0.1."]
         {
-            let refused = check(&strict, &format!("http://{odd}/")).expect_err(odd);
+            let refused = check_url(&strict, &format!("http://{odd}/")).expect_err(odd);
             assert!(refused.to_string().contains("127.0.0.1"), "{refused}");
         }
     }
@@ -307,10 +314,10 @@ mod tests {
         };
         for open in ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.1.2.3", "[::ffff:10.1.2.3]", "[fd00::7]"]
         {
-            assert_eq!(check(&access, &format!("http://{open}/")), Ok(()), "{open}");
+            assert_eq!(check_url(&access, &format!("http://{open}/")), Ok(()), "{open}");
         }
         for closed in ["10.2.0.1", "[fd00::8]", "192.168.0.1"] {
-            assert!(check(&access, &format!("http://{closed}/")).is_err(), "{closed}");
+            assert!(check_url(&access, &format!("http://{closed}/")).is_err(), "{closed}");
         }
     }
 
@@ -318,9 +325,9 @@ mod tests {
     fn a_host_is_allowed_by_name_whatever_its_address() {
         let access = NetworkAccess { allow_loopback: false, allow: vec!["DB.Internal".parse().unwrap()] };
         let private = "10.0.0.1".parse().unwrap();
-        assert!(access.check("db.internal", private).is_ok());
-        assert!(access.check("db.internal.", private).is_ok());
-        let refused = access.check("other.internal", private).unwrap_err().to_string();
+        assert!(access.check_address("db.internal", private).is_ok());
+        assert!(access.check_address("db.internal.", private).is_ok());
+        let refused = access.check_address("other.internal", private).unwrap_err().to_string();
         assert!(refused.contains("other.internal") && refused.contains("10.0.0.1"), "{refused}");
         assert!(refused.contains("network.allow"), "{refused}");
     }

@@ -31,28 +31,28 @@ impl Deref for SharedClient {
 static SHARED_CLIENTS: Mutex<Vec<Weak<SharedClient>>> = Mutex::new(Vec::new());
 
 /// The client for this policy, made if there is none.
-pub(super) fn shared(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
+pub(super) fn shared_client(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
     let mut clients = SHARED_CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     clients.retain(|client| client.strong_count() > 0);
     if let Some(found) = clients.iter().filter_map(Weak::upgrade).find(|client| client.access == *access) {
         return Ok(found);
     }
-    let made = Arc::new(SharedClient { access: access.clone(), client: make(access)? });
+    let made = Arc::new(SharedClient { access: access.clone(), client: build_client(access)? });
     clients.push(Arc::downgrade(&made));
     Ok(made)
 }
 
-fn make(access: &NetworkAccess) -> reqwest::Result<Client> {
+fn build_client(access: &NetworkAccess) -> reqwest::Result<Client> {
     // Fails when the program has chosen a provider already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    builder(access).build().or_else(|error| {
+    client_builder(access).build().or_else(|error| {
         // A machine without any root certificates can still deliver to plain HTTP targets.
         tracing::warn!(%error, "no root certificates: HTTPS targets cannot be trusted");
-        builder(access).tls_certs_only([]).build()
+        client_builder(access).tls_certs_only([]).build()
     })
 }
 
-fn builder(access: &NetworkAccess) -> ClientBuilder {
+fn client_builder(access: &NetworkAccess) -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("pointsman/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())

@@ -86,28 +86,36 @@ impl HttpHandler {
         if !matches!(target.url.scheme(), "http" | "https") {
             return Err(BadTarget::Scheme(target.url.scheme().into()));
         }
-        let client = client::shared(&target.access).map_err(BadTarget::Client)?;
+        let client = client::shared_client(&target.access).map_err(BadTarget::Client)?;
         Ok(Self { target, client })
     }
 
     /// One request and its answer, or the outcome if there is none.
-    async fn exchange(&self, delivery: &Delivery, now: Timestamp) -> Result<TargetResponse, AttemptOutcome> {
-        self.target.access.check_literal(&self.target.url).map_err(|refused| forbidden(&refused))?;
-        let body = request::body(&delivery.task);
-        let headers = request::headers(&self.target, &delivery.task, &body, now);
+    async fn send_request(
+        &self,
+        delivery: &Delivery,
+        now: Timestamp,
+    ) -> Result<TargetResponse, AttemptOutcome> {
+        self.target
+            .access
+            .check_url_address(&self.target.url)
+            .map_err(|refused| refused_address_outcome(&refused))?;
+        let body = request::build_body(&delivery.task);
+        let headers = request::build_headers(&self.target, &delivery.task, &body, now);
         let request = self.client.post(self.target.url.clone()).headers(headers).body(body);
         // The client's own errors name the whole URL.
-        let response = request.send().await.map_err(|error| self.unreachable(&error.without_url()))?;
+        let response =
+            request.send().await.map_err(|error| self.unreachable_outcome(&error.without_url()))?;
         TargetResponse::read(response).await.map_err(|error| {
             let cause = root_cause(&error.without_url());
-            unwell(format!("the answer of {} broke off: {cause}", self.origin()))
+            failing_target_outcome(format!("the answer of {} broke off: {cause}", self.origin()))
         })
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> AttemptOutcome {
-        match causes(error).find_map(|cause| cause.downcast_ref::<AddressRefused>()) {
-            Some(refused) => forbidden(refused),
-            None => unwell(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
+    fn unreachable_outcome(&self, error: &reqwest::Error) -> AttemptOutcome {
+        match error_chain(error).find_map(|cause| cause.downcast_ref::<AddressRefused>()) {
+            Some(refused) => refused_address_outcome(refused),
+            None => failing_target_outcome(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
         }
     }
 
@@ -123,41 +131,41 @@ impl Runner for HttpHandler {
     }
 
     /// The origin alone: path and query may hold a secret.
-    fn target(&self) -> Option<String> {
+    fn target_label(&self) -> Option<String> {
         Some(self.origin())
     }
 
     async fn run(&self, delivery: Delivery) -> AttemptOutcome {
         let exchanged =
-            delivery.cancel.run_until_cancelled(self.exchange(&delivery, delivery.log.now())).await;
+            delivery.cancel.run_until_cancelled(self.send_request(&delivery, delivery.log.now())).await;
         let answer = match exchanged {
             // The worker knows whether it was the target that took too long.
-            None => return unwell("cancelled before the target had answered"),
+            None => return failing_target_outcome("cancelled before the target had answered"),
             Some(Err(outcome)) => return outcome,
             Some(Ok(answer)) => answer,
         };
         let now = delivery.log.now();
-        delivery.log.line(now, answer.level(), answer.told()).await;
-        answer.judge(delivery.task.subject.tenant(), now)
+        delivery.log.write_line(now, answer.log_level(), answer.summary()).await;
+        answer.to_outcome(delivery.task.subject.tenant(), now)
     }
 }
 
 /// The target is not there, or broke down.
-fn unwell(error: impl Into<String>) -> AttemptOutcome {
-    AttemptOutcome { target: Some(Target::Unwell), ..AttemptOutcome::failed(error) }
+fn failing_target_outcome(error: impl Into<String>) -> AttemptOutcome {
+    AttemptOutcome { target_health: Some(Target::Unwell), ..AttemptOutcome::failed(error) }
 }
 
 /// What was refused now will be refused the next time.
-fn forbidden(refused: &AddressRefused) -> AttemptOutcome {
+fn refused_address_outcome(refused: &AddressRefused) -> AttemptOutcome {
     let ended = Ended::Failed { error: refused.to_string(), code: 1, after: None, last: true };
     AttemptOutcome { ended, ..AttemptOutcome::done() }
 }
 
-fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+fn error_chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| error.source())
 }
 
 /// What really went wrong: the client's own words say only that something did.
 fn root_cause(error: &reqwest::Error) -> String {
-    causes(error).last().map(ToString::to_string).unwrap_or_default()
+    error_chain(error).last().map(ToString::to_string).unwrap_or_default()
 }

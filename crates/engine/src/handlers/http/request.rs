@@ -8,42 +8,46 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::super::{run_body, step_body};
 use super::HttpTarget;
-use super::signature::signatures;
+use super::signature::signature_header;
 
 /// What the CloudEvents HTTP binding has percent-encoded in a header, beside all that is not ASCII.
 const PERCENT_ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 /// All headers of one attempt. What the configuration adds comes first, so that it cannot make a delivery
 /// look like another.
-pub(super) fn headers(target: &HttpTarget, task: &Claimed, body: &str, now: Timestamp) -> HeaderMap {
+pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now: Timestamp) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &target.headers {
         headers.append(name, value.clone());
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let about = match &task.subject {
-        Subject::Event(event) => about_event(event),
-        Subject::Run(run) => about_run(task, run),
-        Subject::Step(step) => about_step(task, step),
+        Subject::Event(event) => event_headers(event),
+        Subject::Run(run) => run_headers(task, run),
+        Subject::Step(step) => step_headers(task, step),
     };
-    for (name, value) in about.into_iter().chain(about_attempt(task)) {
-        put(&mut headers, name, &value);
+    for (name, value) in about.into_iter().chain(attempt_headers(task)) {
+        insert_header(&mut headers, name, &value);
     }
     if let Some(traceparent) = task.subject.event().and_then(|event| event.context.get("traceparent")) {
-        put(&mut headers, "traceparent", traceparent);
+        insert_header(&mut headers, "traceparent", traceparent);
     }
     if !target.secrets.is_empty() {
         // The task's id stays the same over all attempts, so that a receiver can tell a repeat.
         let (id, seconds) = (task.id.as_str(), now.millis() / 1000);
-        put(&mut headers, "webhook-id", id);
-        put(&mut headers, "webhook-timestamp", &seconds.to_string());
-        put(&mut headers, "webhook-signature", &signatures(&target.secrets, id, seconds, body.as_bytes()));
+        insert_header(&mut headers, "webhook-id", id);
+        insert_header(&mut headers, "webhook-timestamp", &seconds.to_string());
+        insert_header(
+            &mut headers,
+            "webhook-signature",
+            &signature_header(&target.secrets, id, seconds, body.as_bytes()),
+        );
     }
     headers
 }
 
 /// What is sent: the event's value, which collection to synchronise, or the order and its value.
-pub(super) fn body(task: &Claimed) -> String {
+pub(super) fn build_body(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.value.as_str().to_owned(),
         Subject::Run(run) => run_body::to_json(task, run),
@@ -52,7 +56,7 @@ pub(super) fn body(task: &Claimed) -> String {
 }
 
 /// A run is no event of the journal; it is told as one all the same, so that a target needs one way in.
-fn about_run(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
+fn run_headers(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
     let mut about = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
@@ -65,7 +69,7 @@ fn about_run(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
 }
 
 /// Told as an event for the same reason.
-fn about_step(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
+fn step_headers(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
     let mut about = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
@@ -77,7 +81,7 @@ fn about_step(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
     about
 }
 
-fn about_event(event: &Event) -> Vec<(&'static str, String)> {
+fn event_headers(event: &Event) -> Vec<(&'static str, String)> {
     let mut about = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", event.id.to_string()),
@@ -91,7 +95,7 @@ fn about_event(event: &Event) -> Vec<(&'static str, String)> {
     about
 }
 
-fn about_attempt(task: &Claimed) -> Vec<(&'static str, String)> {
+fn attempt_headers(task: &Claimed) -> Vec<(&'static str, String)> {
     let mut about = vec![
         ("pointsman-task", task.id.to_string()),
         ("pointsman-attempt", task.attempt.to_string()),
@@ -103,7 +107,7 @@ fn about_attempt(task: &Claimed) -> Vec<(&'static str, String)> {
 }
 
 /// Ours are all plain ASCII; only a traceparent comes from outside, and one that is no header is left out.
-fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
+fn insert_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(HeaderName::from_static(name), value);
     }

@@ -23,7 +23,7 @@ pub(super) struct TargetResponse {
     headers: HeaderMap,
     body: Vec<u8>,
     /// There was more of it than is read.
-    cut: bool,
+    is_truncated: bool,
 }
 
 impl TargetResponse {
@@ -37,15 +37,15 @@ impl TargetResponse {
                 break;
             }
         }
-        Ok(Self { status: response.status(), headers: response.headers().clone(), body, cut })
+        Ok(Self { status: response.status(), headers: response.headers().clone(), body, is_truncated: cut })
     }
 
-    pub(super) fn level(&self) -> Level {
+    pub(super) fn log_level(&self) -> Level {
         if self.status.is_success() { Level::Info } else { Level::Error }
     }
 
     /// The answer as a line of the log.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         match excerpt(&self.body) {
             said if said.is_empty() => format!("HTTP {}", self.status),
             said => format!("HTTP {}: {said}", self.status),
@@ -53,22 +53,29 @@ impl TargetResponse {
     }
 
     /// What it makes of the attempt to deliver something of this tenant's.
-    pub(super) fn judge(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
-        AttemptOutcome { target: Some(self.target(now)), ..self.outcome(tenant, now) }
+    pub(super) fn to_outcome(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
+        AttemptOutcome {
+            target_health: Some(self.target_health(now)),
+            ..self.outcome_without_health(tenant, now)
+        }
     }
 
-    fn outcome(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
+    fn outcome_without_health(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
         if self.status.is_success() {
-            return match self.effects(tenant, now) {
+            return match self.parse_effects(tenant, now) {
                 Ok(effects) => effects.into_success(now),
-                Err(fault) => effects::refused(&fault),
+                Err(fault) => effects::refused_outcome(&fault),
             };
         }
-        let mut outcome =
-            effects::failure(self.status.as_u16().into(), self.error(), self.effects(tenant, now), now);
+        let mut outcome = effects::failure_outcome(
+            self.status.as_u16().into(),
+            self.error_message(),
+            self.parse_effects(tenant, now),
+            now,
+        );
         if let Ended::Failed { last, .. } = &mut outcome.ended {
             *last |= self.status == StatusCode::GONE;
-            if let (false, Some(until)) = (*last, self.wait(now)) {
+            if let (false, Some(until)) = (*last, self.requested_retry_time(now)) {
                 outcome.ended = Ended::Snoozed { until };
             }
         }
@@ -76,8 +83,8 @@ impl TargetResponse {
     }
 
     /// How the target fares.
-    fn target(&self, now: Timestamp) -> Target {
-        match (self.status, self.wait(now)) {
+    fn target_health(&self, now: Timestamp) -> Target {
+        match (self.status, self.requested_retry_time(now)) {
             (_, Some(until)) => Target::Busy { until },
             (StatusCode::TOO_MANY_REQUESTS, None) => Target::Busy { until: now.plus(MIN_SNOOZE) },
             (status, None) if status.is_server_error() => Target::Unwell,
@@ -85,35 +92,35 @@ impl TargetResponse {
         }
     }
 
-    fn error(&self) -> String {
+    fn error_message(&self) -> String {
         match self.status {
             StatusCode::GONE => "the target says it is gone (HTTP 410)".into(),
             status if status.is_redirection() => format!("HTTP {status}: redirects are not followed"),
-            _ => self.told(),
+            _ => self.summary(),
         }
     }
 
     /// The wait that a busy target asks for.
-    fn wait(&self, now: Timestamp) -> Option<Timestamp> {
+    fn requested_retry_time(&self, now: Timestamp) -> Option<Timestamp> {
         let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let asked = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
-        retry_after(asked.trim(), now)
+        parse_retry_after(asked.trim(), now)
             .map(|until| until.clamp(now.plus(MIN_SNOOZE), now.plus(MAX_RETRY_AFTER)))
     }
 
-    fn effects(&self, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
+    fn parse_effects(&self, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
         if !self.is_json() || !self.body.trim_ascii_start().starts_with(b"{") {
             return Ok(Effects::default());
         }
-        if self.cut {
+        if self.is_truncated {
             // Nobody knows what it would have said: taking it for nothing could lose events.
             return Err(Fault::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
         }
         let text = std::str::from_utf8(&self.body).map_err(|_| Fault::new("", "the reply is not UTF-8"))?;
-        Ok(match effects::of_reply(text, tenant, now)? {
+        Ok(match effects::parse_reply(text, tenant, now)? {
             ReplyKind::Effects(effects) => effects,
             ReplyKind::Foreign => Effects::default(),
-            ReplyKind::Ambiguous(member) => Effects::note(
+            ReplyKind::Ambiguous(member) => Effects::with_error_line(
                 format!("the reply was not taken for effects, because of its member {member:?}"),
                 now,
             ),
@@ -128,7 +135,7 @@ impl TargetResponse {
 }
 
 /// Seconds, or a date as HTTP has it. Anything else is as good as nothing.
-fn retry_after(text: &str, now: Timestamp) -> Option<Timestamp> {
+fn parse_retry_after(text: &str, now: Timestamp) -> Option<Timestamp> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(now.plus(Duration::from_secs(text.parse().unwrap_or(u64::MAX))));
     }
@@ -143,7 +150,7 @@ mod tests {
     #[test]
     fn waits_are_seconds_or_dates() {
         let now: Timestamp = "1994-11-06T08:49:00Z".parse().unwrap();
-        let wait = |text| retry_after(text, now).map(|until| until.since(now).as_secs());
+        let wait = |text| parse_retry_after(text, now).map(|until| until.since(now).as_secs());
         assert_eq!(wait("120"), Some(120));
         assert_eq!(wait("0"), Some(0));
         assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT"), Some(37));
@@ -159,8 +166,8 @@ mod tests {
         let wait = |status: u16, text: &'static str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
             let status = StatusCode::from_u16(status).unwrap();
-            TargetResponse { status, headers, body: vec![], cut: false }
-                .wait(now)
+            TargetResponse { status, headers, body: vec![], is_truncated: false }
+                .requested_retry_time(now)
                 .map(|until| until.since(now).as_secs())
         };
         assert_eq!(wait(429, "60"), Some(60));

@@ -56,7 +56,7 @@ impl fmt::Debug for WebhookSecret {
 }
 
 /// The `webhook-signature` header: one signature for each secret.
-pub(super) fn signatures(secrets: &[WebhookSecret], id: &str, seconds: i64, body: &[u8]) -> String {
+pub(super) fn signature_header(secrets: &[WebhookSecret], id: &str, seconds: i64, body: &[u8]) -> String {
     let each: Vec<_> = secrets.iter().filter_map(|secret| secret.sign(id, seconds, body)).collect();
     each.join(" ")
 }
@@ -74,8 +74,12 @@ mod tests {
             let theirs = standardwebhooks::Webhook::new(&text).unwrap();
             for body in ["", "{}", r#"{"title":"é"}"#] {
                 let expected = theirs.sign("index_record_1", 1_700_000_000, body.as_bytes()).unwrap();
-                let signed =
-                    signatures(std::slice::from_ref(&ours), "index_record_1", 1_700_000_000, body.as_bytes());
+                let signed = signature_header(
+                    std::slice::from_ref(&ours),
+                    "index_record_1",
+                    1_700_000_000,
+                    body.as_bytes(),
+                );
                 assert_eq!(signed, expected);
             }
         }
