@@ -53,7 +53,7 @@ mod tests {
     use pointsman_core::task::Realm;
 
     #[test]
-    fn the_collection_is_read_from_the_id_whatever_the_names_hold() {
+    fn collection_is_parsed_from_the_task_id() {
         let id = TaskId::new("in_dex_a", "a_b.c_d", Realm(1).uuid(TaskSeq(9)));
         let brief = ClaimSummary {
             seq: TaskSeq(9),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_are_woken_who_want_what_came_and_all_cursors_move() {
+    fn only_matching_followers_are_woken_and_all_cursors_advance() {
         let all = Arc::new(Followers::default());
         all.restart_after(id(10));
         let join = |filter: &Filter| all.add(filter, id(10), || Some(id(10)));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_before_wakes_nobody_and_what_is_there_already_does_at_once() {
+    fn events_before_the_cursor_wake_nobody_and_existing_matches_wake_at_once() {
         let all = Arc::new(Followers::default());
         let mut ahead = all.add(&key_filter("x"), id(20), || Some(id(15)));
         all.notify_events(&[event(18, "x")], id(18));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_wakes_those_who_may_have_missed_something() {
+    fn a_gap_wakes_followers_that_may_have_missed_events() {
         let all = Arc::new(Followers::default());
         let mut behind = all.add(&key_filter("x"), id(5), || Some(id(5)));
         let mut also = all.add(&Filter::default(), id(5), || Some(id(5)));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_leaves_nothing_behind() {
+    fn dropped_followers_are_removed() {
         let all = Arc::new(Followers::default());
         drop(all.add(&key_filter("x"), id(5), || Some(id(5))));
         drop(all.add(&Filter::default(), id(5), || Some(id(5))));

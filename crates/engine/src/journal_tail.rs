@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn it_answers_for_what_it_has_and_for_nothing_else() {
+    fn pages_are_found_only_within_the_cached_range() {
         let tail = tail();
         let all = Filter::default();
         assert!(tail.find_page(&all, id(9), None, 10).is_none());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn scanned_is_the_last_one_looked_at() {
+    fn scanned_is_the_last_event_examined() {
         let tail = tail();
         let only = Filter { kinds: vec![HandlingKey::new("b").unwrap()], ..Filter::default() };
         let found = tail.find_page(&only, id(10), None, 10).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forgotten_is_let_go_of() {
+    fn expired_events_are_dropped() {
         let mut tail = tail();
         tail.append_page(page(vec![event(17, "a")], 13));
         assert!(tail.find_page(&Filter::default(), id(12), None, 10).is_none());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_grow_without_bound() {
+    fn the_tail_is_bounded() {
         let mut tail = JournalTail::starting_at(Extent::default());
         for start in (0..MAX_CACHED_EVENTS as u64 * 2).step_by(1000) {
             tail.append_page(page((start + 1..=start + 1000).map(|n| event(n, "a")).collect(), 0));

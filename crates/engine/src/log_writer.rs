@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_lines_and_one_mark() {
+    fn lines_beyond_the_line_limit_are_replaced_by_one_mark() {
         let mut allowance = LogQuota::default();
         let kept: Vec<_> =
             (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| allowance.admit_line(line("same"))).collect();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_sixteen_mebibytes_and_one_mark() {
+    fn lines_beyond_the_byte_limit_are_replaced_by_one_mark() {
         let mut allowance = LogQuota::default();
         let long = "x".repeat(MAX_LINE_BYTES);
         let kept: Vec<_> = (0..1000).filter_map(|_| allowance.admit_line(line(&long))).collect();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_reach_the_store_is_not_counted() {
+    fn refunded_lines_do_not_count_against_the_quota() {
         let mut allowance = LogQuota::default();
         (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(allowance.admit_line(line("same"))));
         let lost: Vec<_> = (0..3).filter_map(|_| allowance.admit_line(line("lost"))).collect();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_between_characters() {
+    fn long_lines_are_truncated_between_characters() {
         for long in ["x".repeat(MAX_LINE_BYTES + 1), "é".repeat(MAX_LINE_BYTES)] {
             let kept = truncate_line(long);
             assert!(kept.len() <= MAX_LINE_BYTES && kept.len() > MAX_LINE_BYTES - 8);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_as_documented() {
+    fn metric_names_are_as_documented() {
         let metrics = Metrics::default();
         let handler = HandlerName::new("index").unwrap();
         metrics.count_ended_task(&handler, Status::Done);

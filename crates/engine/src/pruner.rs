@@ -64,7 +64,7 @@ mod tests {
 
     /// Nothing is committed after the sweep that could tell of it.
     #[tokio::test]
-    async fn a_cursor_is_torn_as_soon_as_what_follows_it_is_forgotten() {
+    async fn a_cursor_is_torn_as_soon_as_events_after_it_expire() {
         let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
         let mut settings = Settings::default();
         settings.services.pruner = false;

@@ -163,7 +163,7 @@ mod tests {
     const SWEEP: Duration = Duration::from_secs(5);
 
     #[test]
-    fn a_store_that_answers_is_trusted() {
+    fn a_store_that_answers_allows_rescues() {
         let start = Instant::now();
         let mut trust = RescueGuard::new(start, LEASE);
         for sweep in 1..10 {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn after_trouble_the_others_get_a_full_lease() {
+    fn after_a_store_failure_rescues_wait_for_a_full_lease() {
         let start = Instant::now();
         let mut trust = RescueGuard::new(start, LEASE);
         trust.record_failure();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_slept_does_not_blame_the_others() {
+    fn a_suspended_node_waits_a_lease_before_it_rescues() {
         let start = Instant::now();
         let mut trust = RescueGuard::new(start, LEASE);
         let woken = start + LEASE * 10;

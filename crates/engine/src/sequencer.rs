@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_bounded_and_given_back() {
+    fn waiting_emissions_are_bounded_and_released_on_drop() {
         let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
         let half = EmissionLoad { emissions: 1, events: 1, bytes: MAX_WAITING.bytes / 2 };
         let first = LoadReservation::try_reserve(&waiting, half).unwrap();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_were_just_answered_are_waited_for() {
+    async fn a_batch_waits_briefly_for_producers_of_the_last_batch() {
         let ms = Duration::from_millis;
         assert_eq!(batch_len_with_late_emissions(3, ms(24), ms(2)).await, 3);
         assert_eq!(batch_len_with_late_emissions(1, ms(24), ms(2)).await, 1, "a lone one does not wait");
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_comes_later_does_not_wait() {
+    async fn an_emission_after_the_linger_period_does_not_wait() {
         let (sender, pending) = mpsc::unbounded_channel();
         let mut inbox = EmissionQueue::new(pending);
         inbox.record_commit(8, Duration::from_millis(40));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_one_gets_in_alone() {
+    fn an_oversized_emission_is_admitted_only_alone() {
         let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
         let huge = EmissionLoad { emissions: 1, events: MAX_WAITING.events + 1, bytes: 1 };
         let share = LoadReservation::try_reserve(&waiting, huge).unwrap();

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn some_are_left_free_for_a_while_after_one_was_missed() {
+    fn some_slots_stay_reserved_after_a_fresh_task_found_none() {
         let slots = Slots::new(16, None);
         assert_eq!(slots.available_for_backlog(), 16);
         slots.record_missed(1);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn ever_fewer_are_left_free_when_none_is_missed() {
+    fn the_fresh_reserve_shrinks_over_time() {
         let kept = |halves: u32| {
             let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL / 2 * halves).unwrap();
             FreshReserve { slots: 3, since }.current()
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_slots_are_not_reserved() {
+    fn closed_slots_cannot_be_reserved() {
         let slots = Slots::new(3, None);
         slots.close();
         assert_eq!(slots.reserve(1).count(), 0);

@@ -167,7 +167,7 @@ mod tests {
     use pointsman_core::task::Realm;
 
     #[test]
-    fn the_handler_is_read_from_the_id_whatever_the_names_hold() {
+    fn handler_name_is_parsed_from_the_task_id() {
         let kind = HandlingKey::new("a_b.c_d").unwrap();
         let id = TaskId::new("in_dex_a", kind.as_str(), Realm(1).uuid(TaskSeq(9)));
         assert_eq!(parse_handler_name(&id, &kind).unwrap().as_str(), "in_dex_a");

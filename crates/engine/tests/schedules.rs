@@ -3,16 +3,16 @@
 
 mod common;
 
-#[path = "schedules/catching_up.rs"]
-mod catching_up;
-#[path = "schedules/holding.rs"]
-mod holding;
-#[path = "schedules/making.rs"]
-mod making;
-#[path = "schedules/overlapping.rs"]
-mod overlapping;
-#[path = "schedules/sharing.rs"]
-mod sharing;
+#[path = "schedules/catch_up.rs"]
+mod catch_up;
+#[path = "schedules/firing.rs"]
+mod firing;
+#[path = "schedules/overlap.rs"]
+mod overlap;
+#[path = "schedules/pauses.rs"]
+mod pauses;
+#[path = "schedules/several_nodes.rs"]
+mod several_nodes;
 
 use std::time::Duration;
 
@@ -34,29 +34,29 @@ fn schedule_name(text: &str) -> ScheduleName {
     ScheduleName::new(text).unwrap()
 }
 
-fn schedule_that(makes: Makes, schedule: &str, when: &str) -> ScheduleSpec {
+fn schedule_with_action(makes: Makes, schedule: &str, when: &str) -> ScheduleSpec {
     ScheduleSpec::new(schedule_name(schedule), cron::Schedule::utc(when).unwrap(), makes)
 }
 
 /// One that emits an event named after it.
-fn schedule(schedule: &str, when: &str) -> ScheduleSpec {
-    schedule_that(Makes::Event(Box::new(NewEvent::of(kind(schedule)))), schedule, when)
+fn event_schedule(schedule: &str, when: &str) -> ScheduleSpec {
+    schedule_with_action(Makes::Event(Box::new(NewEvent::of(handling_key(schedule)))), schedule, when)
 }
 
-fn ticking() -> ScheduleSpec {
-    schedule("tick", "every 1s")
+fn every_second() -> ScheduleSpec {
+    event_schedule("tick", "every 1s")
 }
 
 /// One whose last planned time passed a while ago and whose next is far off.
-fn long_ago() -> ScheduleSpec {
+fn daily_twelve_hours_ago() -> ScheduleSpec {
     let quiet = now().minus(HOUR * 12);
     let time = quiet.to_string();
     let (hour, minute) = (&time[11..13], &time[14..16]);
-    schedule("daily", &format!("{minute} {hour} * * *"))
+    event_schedule("daily", &format!("{minute} {hour} * * *"))
 }
 
 /// Makes a schedule stand where it would if it had first been planned then.
-async fn planned_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: Timestamp) -> Vec<Standing> {
+async fn plan_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: Timestamp) -> Vec<Standing> {
     let plan = |schedule: &&ScheduleSpec| {
         let when = &schedule.cron;
         let (zone, dialect) = (when.zone().name(), when.expression().dialect());
@@ -66,22 +66,22 @@ async fn planned_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: T
 }
 
 /// What became of its planned times, the earliest first.
-async fn ledger(store: &SqliteStore, schedule: &ScheduleSpec) -> Vec<Fire> {
+async fn read_ledger(store: &SqliteStore, schedule: &ScheduleSpec) -> Vec<Fire> {
     let mut fires = store.fires(&schedule.name, None, 10_000).await.unwrap().fires;
     fires.reverse();
     fires
 }
 
 /// Waits until the ledger is as wanted.
-async fn ledger_when(
+async fn wait_for_ledger(
     store: &SqliteStore,
     schedule: &ScheduleSpec,
     what: &str,
     wanted: impl Fn(&[Fire]) -> bool,
 ) -> Vec<Fire> {
-    soon(what, async {
+    within_timeout(what, async {
         loop {
-            let fires = ledger(store, schedule).await;
+            let fires = read_ledger(store, schedule).await;
             if wanted(&fires) {
                 return fires;
             }
@@ -91,26 +91,26 @@ async fn ledger_when(
     .await
 }
 
-fn outcomes(fires: &[Fire]) -> Vec<FireOutcome> {
+fn fire_outcomes(fires: &[Fire]) -> Vec<FireOutcome> {
     fires.iter().map(|fire| fire.outcome).collect()
 }
 
-fn made(fires: &[Fire]) -> Vec<EventId> {
+fn created_event_ids(fires: &[Fire]) -> Vec<EventId> {
     fires.iter().filter_map(|fire| fire.event).collect()
 }
 
-fn count(fires: &[Fire], wanted: FireOutcome) -> usize {
+fn count_outcome(fires: &[Fire], wanted: FireOutcome) -> usize {
     fires.iter().filter(|fire| fire.outcome == wanted).count()
 }
 
 /// All events there are, in order.
-async fn events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
-    emitted(engine).await
+async fn list_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
+    list_emitted(engine).await
 }
 
 /// Waits until the clock has gone past this time.
-async fn past(time: Timestamp) {
-    soon("time to pass", async {
+async fn wait_until_past(time: Timestamp) {
+    within_timeout("time to pass", async {
         while now() <= time {
             tokio::time::sleep(SECOND / 20).await;
         }

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_out_once_the_earliest_first() {
+    fn due_items_are_popped_once_earliest_first() {
         let mut agenda = DueQueue::new();
         for (number, time) in [(0, 30), (1, 10), (2, 20), (3, 40)] {
             agenda.set_due_time(number, Some(at(time)));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_one_time() {
+    fn an_item_has_one_due_time() {
         let mut agenda = DueQueue::new();
         agenda.set_due_time(7, Some(at(10)));
         agenda.set_due_time(7, Some(at(50)));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn two_may_share_a_time() {
+    fn two_items_may_share_a_due_time() {
         let mut agenda = DueQueue::new();
         agenda.set_due_time(1, Some(at(10)));
         agenda.set_due_time(0, Some(at(10)));

@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_written_ahead_of_time_does_not_silence_a_schedule() {
+    fn a_row_written_ahead_of_time_does_not_stop_a_schedule() {
         let (now, minute) = (Timestamp::from_millis(1_800_000_000_000), Duration::from_secs(60));
         for past in [now.minus(minute * 60 * 24), now.minus(minute), now] {
             assert_eq!(resume_position(past, None, now), past);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_names_all_that_changes_the_times() {
+    fn a_plan_contains_everything_that_affects_planned_times() {
         use pointsman_core::cron::{Dialect, Expression, Schedule as When, Zone};
         use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
         let of = |text, dialect, zone| {

@@ -164,18 +164,18 @@ async fn check_every_time_settled_once(zone: &str, begin: &str, catch_up: CatchU
 }
 
 #[tokio::test]
-async fn no_time_is_lost_or_doubled_where_the_clock_goes_forward() {
+async fn no_planned_time_is_lost_or_doubled_when_clocks_go_forward() {
     check_every_time_settled_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
 }
 
 #[tokio::test]
-async fn no_time_is_lost_or_doubled_where_the_clock_goes_back() {
+async fn no_planned_time_is_lost_or_doubled_when_clocks_go_back() {
     check_every_time_settled_once("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
     check_every_time_settled_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
 }
 
 #[tokio::test]
-async fn no_time_is_lost_or_doubled_where_the_clock_moves_by_half_an_hour() {
+async fn no_planned_time_is_lost_or_doubled_when_clocks_move_by_half_an_hour() {
     check_every_time_settled_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
     check_every_time_settled_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
 }

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_add_up() {
+    fn lines_of_an_effects_file_are_merged() {
         let effects = parse_lines(
             "{\"emit\":[{\"type\":\"a\",\"delay\":60}]}\n\n{\"emit\":[{\"type\":\"b\"}],\"log\":[\"x\"]}\r\n{\"result\":[1.50]}",
         )
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snooze_is_an_outcome_of_its_own() {
+    fn a_snooze_sets_when_the_task_runs_again() {
         let until = |text: &str| match parse_lines(text)
             .unwrap()
             .into_snooze(Duration::from_secs(300), NOW)
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_say_what_and_where() {
+    fn faults_name_the_member_and_the_line() {
         let deep = format!(r#"{{"result":{}{}}}"#, "[".repeat(101), "]".repeat(101));
         let many = format!(r#"{{"emit":[{}]}}"#, vec![r#"{"type":"a"}"#; MAX_EMITS + 1].join(","));
         for (text, said) in [
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_effects_only_if_it_reads_like_them() {
+    fn a_reply_counts_as_effects_only_if_its_members_match() {
         let read = |text: &str| parse_reply(text, &shop_tenant(), NOW);
         for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
             assert_eq!(read(foreign).unwrap(), ReplyKind::Foreign, "{foreign}");

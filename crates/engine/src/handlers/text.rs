@@ -31,12 +31,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_is_replaced() {
+    fn invalid_utf8_and_nul_are_replaced() {
         assert_eq!(to_clean_text(b"a\0b\xFFc"), "a\u{FFFD}b\u{FFFD}c");
     }
 
     #[test]
-    fn excerpts_are_short_and_cut_no_character() {
+    fn excerpts_are_short_and_split_no_character() {
         assert_eq!(excerpt(b" short \n"), "short");
         let long = "é".repeat(400);
         let cut = excerpt(long.as_bytes());

@@ -383,7 +383,7 @@ mod tests {
     use super::split_evenly;
 
     #[test]
-    fn everybody_gets_one_before_anybody_gets_two() {
+    fn each_waiter_gets_one_task_before_any_gets_a_second() {
         let deal = |most: &[usize], tasks| split_evenly(most.iter().copied(), tasks);
         assert_eq!(deal(&[10, 10, 10], 2), [1, 1]);
         assert_eq!(deal(&[10, 1, 10], 7), [3, 1, 3]);

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_canary_that_was_forgotten_nothing_is_known() {
+    fn a_canary_that_expired_is_an_error() {
         let why = has_succeeded(&TaskId::from_text("h_a_1"), None).unwrap_err();
         assert_eq!(why, "h_a_1 was forgotten before it could be looked at");
     }

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_boot_is_read_as_linux_writes_it() {
+    fn boot_id_and_uptime_are_parsed() {
         let boot =
             MachineBoot::parse("0123abcd-4567-89ef-0123-456789abcdef\n", "350735.47 234388.90\n").unwrap();
         assert_eq!((boot.id, boot.uptime), (0x0123_abcd_4567_89ef, Duration::from_millis(350_735_470)));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn time_passes_with_the_uptime_of_the_same_boot_only() {
+    fn time_is_derived_only_from_a_mark_of_the_same_boot() {
         let mark =
             MachineBoot { id: 1, uptime: Duration::from_secs(10) }.to_mark(Timestamp::from_millis(5_000));
         let later =

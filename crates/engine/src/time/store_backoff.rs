@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_grows_to_its_limit_and_starts_over() {
+    fn delays_grow_to_the_limit_and_reset() {
         let mut patience = StoreBackoff::new();
         let waits: Vec<_> = (0..10).map(|_| patience.next_delay()).collect();
         assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]));

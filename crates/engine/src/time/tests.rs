@@ -64,7 +64,7 @@ fn set_machine_clock(manual: &ManualClocks, ahead: bool, by: Duration) {
 }
 
 #[tokio::test]
-async fn a_measured_node_goes_by_the_store_however_wrong_its_clock_is() {
+async fn a_measured_node_uses_the_store_time_however_wrong_its_clock_is() {
     for (ahead, by) in [(true, DAY * 40), (true, MINUTE * 26 * 60), (false, DAY * 40), (false, MINUTE)] {
         let manual = ManualClocks::default();
         set_machine_clock(&manual, ahead, by);
@@ -83,7 +83,7 @@ async fn a_measured_node_goes_by_the_store_however_wrong_its_clock_is() {
 }
 
 #[tokio::test]
-async fn a_step_takes_a_measured_node_out_of_service_before_it_reaches_a_verb() {
+async fn a_clock_step_takes_a_measured_node_out_of_service_before_it_writes() {
     for ahead in [true, false] {
         let (manual, time) = manual_time_source();
         manual.measure(&time).await;
@@ -114,7 +114,7 @@ async fn a_machine_that_slept_is_back_in_service_after_one_measurement() {
 }
 
 #[tokio::test]
-async fn an_answer_that_took_long_does_not_replace_a_better_one() {
+async fn a_slow_measurement_does_not_replace_a_better_one() {
     let (manual, time) = manual_time_source();
     manual.measure(&time).await;
     let slow = async || {
@@ -179,7 +179,7 @@ fn a_step_that_lasts_is_followed() {
 }
 
 #[test]
-fn the_end_of_a_leap_that_was_followed_is_followed_soon() {
+fn a_step_back_after_a_followed_leap_is_followed_soon() {
     let (manual, time) = manual_time_source();
     manual.set_ahead(DAY * 40);
     time.now();
@@ -215,7 +215,7 @@ fn restarted_node(after: Duration, ahead: bool, off: Duration) -> (ManualClocks,
 }
 
 #[test]
-fn a_restart_on_a_machine_that_kept_running_goes_by_its_uptime() {
+fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
     for after in [MINUTE, DAY * 40] {
         let (manual, time) = restarted_node(after, true, SECOND);
         assert!(time.may_fire_and_prune(), "the machine's clock has kept its time");
@@ -239,7 +239,7 @@ fn a_restart_on_a_machine_that_kept_running_goes_by_its_uptime() {
 }
 
 #[test]
-fn a_mark_of_another_boot_says_nothing() {
+fn a_mark_of_another_boot_is_ignored() {
     let (manual, time) = manual_time_source();
     let mark = BootMark { boot: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
     time.align_embedded(Some(mark), Some(START.minus(DAY)));
@@ -334,7 +334,7 @@ fn a_step_ahead_while_the_time_is_not_confirmed_prolongs_the_wait() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_used_where_it_shows_that_the_machine_was_paused() {
+async fn a_slow_measurement_is_used_if_it_shows_that_the_machine_was_paused() {
     let (manual, time) = manual_time_source();
     manual.measure(&time).await;
     manual.set_ahead(DAY);

@@ -45,7 +45,7 @@ fn decisions(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<FireDecis
 }
 
 #[test]
-fn what_was_seen_in_time_fires_whatever_the_policy() {
+fn recent_times_fire_under_every_policy() {
     for catch_up in [CatchUp::One, CatchUp::All, CatchUp::None] {
         let hourly = schedule("@hourly", catch_up, Duration::ZERO);
         for (settled, now, want) in [
@@ -66,7 +66,7 @@ fn what_was_seen_in_time_fires_whatever_the_policy() {
 }
 
 #[test]
-fn missed_times_follow_the_policy() {
+fn missed_times_follow_the_catch_up_policy() {
     for (catch_up, within, settled, now, want) in [
         // The latest fires, the others do not.
         (CatchUp::One, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, CAUGHT_UP]),
@@ -89,7 +89,7 @@ fn missed_times_follow_the_policy() {
 }
 
 #[test]
-fn what_runs_often_does_not_run_many_times_over_after_a_short_gap() {
+fn frequent_schedules_fire_once_after_a_short_gap() {
     for (catch_up, now, want) in [
         (CatchUp::One, "10:00:46", vec![SKIP, SKIP, LATE]),
         (CatchUp::One, "10:00:42", vec![SKIP, SKIP, FIRE]),
@@ -106,7 +106,7 @@ fn what_runs_often_does_not_run_many_times_over_after_a_short_gap() {
 }
 
 #[test]
-fn a_gap_of_any_length_is_a_bounded_piece_of_work() {
+fn work_after_a_gap_is_bounded() {
     for (catch_up, want) in [(CatchUp::One, 0), (CatchUp::All, MAX_PLANNED_TIMES - 6), (CatchUp::None, 0)] {
         let each_second = schedule("every 1s", catch_up, DAY);
         let now = at("12:00:00");
@@ -124,7 +124,7 @@ fn a_gap_of_any_length_is_a_bounded_piece_of_work() {
 }
 
 #[test]
-fn going_on_after_a_part_was_settled_comes_to_the_same() {
+fn deciding_in_parts_gives_the_same_decisions() {
     for catch_up in [CatchUp::One, CatchUp::All, CatchUp::None] {
         let minutely = schedule("* * * * *", catch_up, HOUR / 2);
         let (settled, now) = (at("09:00:00"), at("10:00:40"));
@@ -136,7 +136,7 @@ fn going_on_after_a_part_was_settled_comes_to_the_same() {
 }
 
 #[test]
-fn a_lost_hour_moves_a_fixed_time_and_a_doubled_one_does_not_repeat_it() {
+fn a_skipped_hour_moves_a_fixed_time_and_a_doubled_hour_does_not_repeat_it() {
     let daily = schedule_in("Europe/Berlin", "30 2 * * *", CatchUp::All, DAY * 7);
     // On 29 March 02:30 does not exist; the clock goes from 02:00 to 03:00, which is 01:00 UTC.
     let spring = decided_times(&daily, "2026-03-27T12:00:00Z", "2026-03-30T12:00:00Z");
@@ -153,7 +153,7 @@ fn a_lost_hour_moves_a_fixed_time_and_a_doubled_one_does_not_repeat_it() {
 }
 
 #[test]
-fn a_rhythm_goes_through_both_passes_of_a_doubled_hour_and_leaves_out_a_lost_one() {
+fn intervals_run_through_a_doubled_hour_and_omit_a_skipped_one() {
     for (zone, settled, now, count) in [
         // 24 hours less one, and more one; in Lord Howe the clock moves by half an hour.
         ("Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", 46),
@@ -169,7 +169,7 @@ fn a_rhythm_goes_through_both_passes_of_a_doubled_hour_and_leaves_out_a_lost_one
 }
 
 #[test]
-fn what_was_held_is_made_up_for() {
+fn paused_times_are_caught_up_by_the_policy() {
     for (catch_up, within, settled, now, want) in [
         (CatchUp::One, DAY, "10:00:00", "10:30:00", vec!["10:00:00"]),
         (CatchUp::All, DAY, "10:00:00", "10:30:00", vec!["08:00:00", "09:00:00", "10:00:00"]),
@@ -191,7 +191,7 @@ fn what_was_held_is_made_up_for() {
 }
 
 #[test]
-fn jitter_is_spread_and_fixed_and_keeps_the_order() {
+fn jitter_is_spread_deterministic_and_keeps_the_order() {
     let span = Duration::from_secs(600);
     let jittery = ScheduleSpec { jitter: span, ..schedule("every 1m", CatchUp::All, DAY) };
     let planned: Vec<_> = jittery.cron.between(at("06:00:00"), at("12:00:00")).collect();
@@ -209,7 +209,7 @@ fn jitter_is_spread_and_fixed_and_keeps_the_order() {
 }
 
 #[test]
-fn a_time_that_is_put_off_is_on_time_when_it_comes_up() {
+fn a_jittered_time_is_on_time_at_its_due_time() {
     let daily = ScheduleSpec { jitter: HOUR, ..schedule("@daily", CatchUp::One, DAY) };
     let (before, planned) = (at("2026-01-30T00:00:00Z"), at("00:00:00"));
     let up = due_time(&daily, planned);
@@ -223,7 +223,7 @@ fn a_time_that_is_put_off_is_on_time_when_it_comes_up() {
 }
 
 #[test]
-fn the_event_tells_where_it_came_from() {
+fn a_scheduled_event_names_its_schedule_and_planned_time() {
     let mut hourly = schedule("@hourly", CatchUp::One, DAY);
     if let Makes::Event(event) = &mut hourly.action {
         event.context.insert("team".into(), "books".into());
@@ -239,7 +239,7 @@ fn the_event_tells_where_it_came_from() {
 
 /// The clock sleeps until a time comes up, and then there is something to do: otherwise it would spin.
 #[test]
-fn something_is_due_exactly_when_the_next_time_has_come_up() {
+fn decisions_exist_exactly_when_the_next_due_time_has_passed() {
     for zone in ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"] {
         for when in ["30 2 * * *", "*/20 * * * *", "0 0/7 1-3 * * ?", "0 1,2,3 * * *", "every 45m", "@weekly"]
         {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_whatever_the_chunks() {
+    fn lines_are_whole_however_the_stream_is_chunked() {
         let want: Vec<&[u8]> = vec![b"one", b"", b"two", b"three"];
         assert_eq!(split_lines(&[b"one\n\ntwo\nthree"]), want);
         assert_eq!(split_lines(&[b"on", b"e", b"\n", b"\ntw", b"o\nthree"]), want);

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_is_read_behind_the_name_of_the_program() {
+    fn stat_fields_are_parsed_after_the_program_name() {
         let line = b"7 (a) Z 1 ) (\xff) S 1 70 71 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 4711 9 9\n";
         assert_eq!(
             ProcessStat::parse(line),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_dead_left_is_removed_and_what_the_living_hold_is_not() {
+    fn folders_of_dead_processes_are_removed_and_locked_ones_kept() {
         let parent = tempfile::tempdir().unwrap();
         let (held, young) = (create_folder(parent.path()).unwrap(), create_folder(parent.path()).unwrap());
         let ProcessFolder { path: left, _lock } = create_folder(parent.path()).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_only_look_like_ours_are_left_alone() {
+    fn foreign_folders_with_the_same_prefix_are_kept() {
         let parent = tempfile::tempdir().unwrap();
         let left = || create_folder(parent.path()).unwrap().path;
         let (open, linked, piped, foreign) = (left(), left(), left(), left());

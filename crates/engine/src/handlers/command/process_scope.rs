@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_control_group_also_holds_orphans_that_cleared_their_environment() {
+    async fn a_control_group_contains_orphans_that_cleared_their_environment() {
         // Where this process may create none there is nothing to test.
         let Some(cgroup) = Cgroup::create() else { return };
         let path = format!("{cgroup:?}");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_orphans_of_other_scopes_are_left_alone() {
+    async fn orphans_of_other_scopes_are_not_killed() {
         let (pid, killed) = run_and_end_scope("spared", &detached_script("env SCOPE_TEST=other"), None).await;
         assert!(is_running(pid));
         assert_eq!(killed, 0);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_was_given_the_pid_of_the_command_is_left_alone() {
+    async fn a_process_that_reuses_the_pid_of_the_command_is_not_killed() {
         adopt_orphans().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & echo $!; wait"]).process_group(0).kill_on_drop(true);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_orphan_without_a_main_thread_holds_no_other_attempt() {
+    async fn an_orphan_without_a_main_thread_does_not_delay_other_attempts() {
         let Ok(python) = std::process::Command::new("python3")
             .args(["-c", "import ctypes, sys; print(sys.executable)"])
             .output()

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_capability_that_a_run_as_another_user_takes_is_needed() {
+    fn switching_users_requires_every_listed_capability() {
         let bits =
             |capabilities: &[u32]| capabilities.iter().fold(0, |bits, capability| bits | 1 << capability);
         let needed = [CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_READ_SEARCH];

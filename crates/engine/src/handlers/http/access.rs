@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_are_open_and_no_others() {
+    fn only_public_addresses_are_allowed_by_default() {
         let strict = NetworkAccess::default();
         for open in
             ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[64:ff9b::808:808]"]
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_spellings_are_the_same_addresses() {
+    fn unusual_spellings_of_an_address_are_recognised() {
         let strict = NetworkAccess::default();
         for odd in ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001", "①②⑦.0.0.1", "127.0.0.1."]
         {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_open() {
+    fn allowed_networks_can_be_reached() {
         let access = NetworkAccess {
             allow_loopback: true,
             allow: vec!["10.1.0.0/16".parse().unwrap(), "fd00::7".parse().unwrap()],
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_are_addresses_networks_or_names() {
+    fn allowed_entries_are_addresses_networks_or_names() {
         for (text, shown) in [
             ("10.0.0.0/8", "10.0.0.0/8"),
             ("10.0.0.1", "10.0.0.1/32"),

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_seconds_or_dates() {
+    fn retry_after_is_seconds_or_a_date() {
         let now: Timestamp = "1994-11-06T08:49:00Z".parse().unwrap();
         let wait = |text| parse_retry_after(text, now).map(|until| until.since(now).as_secs());
         assert_eq!(wait("120"), Some(120));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_busy_targets_are_waited_for_and_a_day_at_most() {
+    fn retry_after_counts_only_for_busy_targets_and_at_most_a_day() {
         let now = Timestamp::from_millis(1_000_000);
         let wait = |status: u16, text: &'static str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);

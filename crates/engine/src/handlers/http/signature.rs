@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_are_those_of_the_reference() {
+    fn signatures_match_the_reference_implementation() {
         for length in KEY_LENGTHS {
             let key: Vec<u8> = (0..length).map(|n| (n * 7 % 256) as u8).collect();
             let text = format!("{SECRET_PREFIX}{}", STANDARD.encode(&key));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_secrets_are_refused_and_none_is_shown() {
+    fn bad_secrets_are_rejected_and_never_printed() {
         assert_eq!("secret".parse::<WebhookSecret>(), Err(BadSecret::Prefix));
         assert_eq!("whsec_!".parse::<WebhookSecret>(), Err(BadSecret::Base64));
         assert_eq!("whsec_AAAA".parse::<WebhookSecret>(), Err(BadSecret::Length(3)));

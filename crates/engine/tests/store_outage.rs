@@ -14,7 +14,7 @@ use pointsman_store_sqlite::Sqlite;
 use tokio::sync::Notify;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
+async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pointsman.db");
     let store = Sqlite::open(&file, now()).unwrap();
@@ -25,28 +25,28 @@ async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
             let go = go.clone();
             async move {
                 go.notified().await;
-                AttemptOutcome { emits: vec![event("b", "y")], ..AttemptOutcome::done() }
+                AttemptOutcome { emits: vec![keyed_event("b", "y")], ..AttemptOutcome::done() }
             }
         }
     };
     let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = TaskWatcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    watcher.until(|c| c.status == Status::Locked).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    watcher.wait_for(|c| c.status == Status::Locked).await;
 
     let intruder = rusqlite::Connection::open(&file).unwrap();
     intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
     go.notify_one();
 
-    let small = Emission { events: vec![event("c", "w")], idempotency: None };
-    let told = soon("the store to give up", engine.emit(small)).await;
+    let small = Emission { events: vec![keyed_event("c", "w")], idempotency: None };
+    let told = within_timeout("the store to give up", engine.emit(small)).await;
     assert!(matches!(told, Err(EmitError::Store(StoreError::Unavailable(_)))), "{told:?}");
-    assert!(metric(&engine, "pointsman_store_errors_total") > 0);
+    assert!(read_metric(&engine, "pointsman_store_errors_total") > 0);
 
     // What waits is bounded: beyond that producers are refused at once.
     let large = Json::of(&"x".repeat(1 << 20)).unwrap();
     let emission = || {
-        let events = vec![NewEvent { value: large.clone(), ..event("c", "z") }];
+        let events = vec![NewEvent { value: large.clone(), ..keyed_event("c", "z") }];
         Emission { events, idempotency: None }
     };
     let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(engine.emit(emission()))).collect();
@@ -56,7 +56,7 @@ async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
     drop(waiting);
 
     intruder.execute_batch("ROLLBACK").unwrap();
-    let ended = watcher.ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Done, 1));
     let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.attempts.len(), 1);

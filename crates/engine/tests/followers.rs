@@ -15,7 +15,7 @@ use pointsman_core::{Event, EventId, ObjectKey};
 use pointsman_engine::{AttemptOutcome, Engine};
 use tokio::task::JoinHandle;
 
-fn of(key: &str) -> Filter {
+fn key_filter(key: &str) -> Filter {
     Filter { key: Some(ObjectKey::new(key).unwrap()), ..Filter::default() }
 }
 
@@ -42,18 +42,18 @@ fn follow(
     })
 }
 
-fn ids(events: &[Arc<Event>]) -> Vec<EventId> {
+fn event_ids(events: &[Arc<Event>]) -> Vec<EventId> {
     events.iter().map(|event| event.id).collect()
 }
 
 /// Where the journal ends, as the tail has it from now on.
-async fn head(engine: &Engine) -> EventId {
+async fn wait_for_tail(engine: &Engine) -> EventId {
     let head = engine.observer().read_extent().await.unwrap().head;
     engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap();
-    until("the tail", || async {
-        let before = metric(engine, "pointsman_journal_reads_total");
+    wait_until("the tail", || async {
+        let before = read_metric(engine, "pointsman_journal_reads_total");
         engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap();
-        metric(engine, "pointsman_journal_reads_total") == before
+        read_metric(engine, "pointsman_journal_reads_total") == before
     })
     .await;
     head
@@ -66,21 +66,21 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     const FOLLOWERS: usize = 1000;
     const EVERYTHING: usize = 20;
     const ORDERS: usize = 100;
-    let store = store();
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("a", |_| async { AttemptOutcome::done() })
         .handler("b", |_| async { AttemptOutcome::done() })
-        .chain(chain("/x", vec![step("a", "b"), step("b", "end"), end("end")]))
+        .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
         .start(&store)
         .await;
-    let begin = head(&engine).await;
+    let begin = wait_for_tail(&engine).await;
     let finished =
         |seen: &[Arc<Event>]| seen.last().is_some_and(|last| last.kind.as_str() == "OrderFinished");
     let woken = Arc::new(AtomicUsize::new(0));
     let followers: Vec<_> = (0..FOLLOWERS)
         .map(|n| {
             let key = format!("/x,{}", n % ORDERS);
-            (key.clone(), follow(&engine, of(&key), begin, finished, woken.clone()))
+            (key.clone(), follow(&engine, key_filter(&key), begin, finished, woken.clone()))
         })
         .collect();
     let all = move |seen: &[Arc<Event>]| {
@@ -89,7 +89,7 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     let everything: Vec<_> =
         (0..EVERYTHING).map(|_| follow(&engine, Filter::default(), begin, all, Arc::default())).collect();
 
-    let before = metric(&engine, "pointsman_journal_reads_total");
+    let before = read_metric(&engine, "pointsman_journal_reads_total");
     for n in 0..ORDERS {
         let id = Some(OrderId::new(n.to_string()).unwrap());
         let new = NewOrder { id, ..NewOrder::of(ChainPath::new("/x").unwrap()) };
@@ -97,19 +97,19 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     }
     let mut whole = Vec::new();
     for follower in everything {
-        let seen = soon("a follower of everything", follower).await.unwrap();
+        let seen = within_timeout("a follower of everything", follower).await.unwrap();
         assert!(seen.is_sorted_by(|one, next| one.id < next.id));
         whole.push(seen);
     }
-    assert!(whole.iter().all(|seen| ids(seen) == ids(&whole[0])));
+    assert!(whole.iter().all(|seen| event_ids(seen) == event_ids(&whole[0])));
     for (key, follower) in followers {
-        let seen = soon("a follower", follower).await.unwrap();
+        let seen = within_timeout("a follower", follower).await.unwrap();
         let its_own = whole[0].iter().filter(|event| event.key.as_ref().is_some_and(|k| k.as_str() == key));
-        assert_eq!(ids(&seen), its_own.map(|event| event.id).collect::<Vec<_>>());
+        assert_eq!(event_ids(&seen), its_own.map(|event| event.id).collect::<Vec<_>>());
         assert_eq!(seen.len(), 8, "what two steps and a beginning and an end are told by");
     }
     // At most one read for each commit: an order is added, claimed, ended and claimed again, and ended.
-    let reads = metric(&engine, "pointsman_journal_reads_total") - before;
+    let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
     assert!(reads <= 6 * ORDERS as u64, "{reads} reads of the journal for {ORDERS} orders");
     // Nobody is woken by what is not its own.
     let woken = woken.load(Ordering::Relaxed);
@@ -120,14 +120,14 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
 /// What does not match moves a waiting cursor along, though the wait is given up, so that the cursor neither tears nor
 /// has anything to be read from the store.
 #[tokio::test]
-async fn a_cursor_moves_over_what_does_not_match_and_is_not_torn() {
-    let store = store();
+async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
-    let begin = head(&engine).await;
-    let (filter, mut after) = (of("mine"), begin);
+    let begin = wait_for_tail(&engine).await;
+    let (filter, mut after) = (key_filter("mine"), begin);
     let flood = async {
         for _ in 0..25 {
-            emit(&engine, (0..1000).map(|_| event("a", "other")).collect()).await;
+            emit(&engine, (0..1000).map(|_| keyed_event("a", "other")).collect()).await;
         }
         let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
         while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().more {}
@@ -140,23 +140,23 @@ async fn a_cursor_moves_over_what_does_not_match_and_is_not_torn() {
     };
     assert_eq!(after, last);
     assert!(engine.observer().read_extent().await.unwrap().is_torn(begin));
-    let before = metric(&engine, "pointsman_journal_reads_total");
+    let before = read_metric(&engine, "pointsman_journal_reads_total");
     let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
     assert!(page.events.is_empty() && !page.extent.is_torn(after));
-    assert_eq!(metric(&engine, "pointsman_journal_reads_total"), before);
+    assert_eq!(read_metric(&engine, "pointsman_journal_reads_total"), before);
 
-    let mine = emit(&engine, vec![event("a", "mine")]).await.events[0].id;
-    soon("its own", engine.observer().wait_for_match(&filter, &mut after)).await;
+    let mine = emit(&engine, vec![keyed_event("a", "mine")]).await.events[0].id;
+    within_timeout("its own", engine.observer().wait_for_match(&filter, &mut after)).await;
     let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
-    assert_eq!(ids(&page.events), [mine]);
+    assert_eq!(event_ids(&page.events), [mine]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 /// Whoever begins to wait while events come misses none and sees none twice, wherever its cursor stands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn who_comes_in_between_misses_nothing() {
+async fn a_follower_that_joins_while_events_arrive_misses_none() {
     const EVENTS: usize = 400;
-    let store = store();
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     let begin = engine.observer().read_extent().await.unwrap().head;
     let emitting = {
@@ -164,7 +164,7 @@ async fn who_comes_in_between_misses_nothing() {
         tokio::spawn(async move {
             let mut mine = Vec::new();
             for n in 0..EVENTS {
-                let receipt = emit(&engine, vec![event("a", &format!("k{}", n % 2))]).await;
+                let receipt = emit(&engine, vec![keyed_event("a", &format!("k{}", n % 2))]).await;
                 mine.extend((n % 2 == 0).then_some(receipt.events[0].id));
             }
             mine
@@ -173,12 +173,12 @@ async fn who_comes_in_between_misses_nothing() {
     let all = |seen: &[Arc<Event>]| seen.len() == EVENTS / 2;
     let mut followers = Vec::new();
     while followers.len() < 50 {
-        followers.push(follow(&engine, of("k0"), begin, all, Arc::default()));
+        followers.push(follow(&engine, key_filter("k0"), begin, all, Arc::default()));
         tokio::task::yield_now().await;
     }
-    let mine = soon("the events", emitting).await.unwrap();
+    let mine = within_timeout("the events", emitting).await.unwrap();
     for follower in followers {
-        assert_eq!(ids(&soon("a follower", follower).await.unwrap()), mine);
+        assert_eq!(event_ids(&within_timeout("a follower", follower).await.unwrap()), mine);
     }
     engine.stop(TEST_TIMEOUT).await;
 }

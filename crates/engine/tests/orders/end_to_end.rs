@@ -6,7 +6,7 @@ use pointsman_core::HandlerName;
 use pointsman_core::store::Ended;
 use pointsman_engine::PullRequest;
 
-use super::server::{answer, handler, server};
+use super::server::{build_response, http_handler, start_server};
 use super::*;
 
 /// Tells what it was told, and returns a value.
@@ -18,31 +18,36 @@ echo '{"result":{"n":2.50}}' >> "$POINTSMAN_EFFECTS"
 "#;
 
 #[tokio::test]
-async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
-    let store = store();
-    let reply = || answer(200, &[("content-type", "application/json")], r#"{"result":{"n":3}}"#);
-    let (url, inbox) = server(reply).await;
-    let diary = CallLog::default();
-    let noted = diary.clone();
+async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
+    let store = in_memory_store();
+    let reply = || build_response(200, &[("content-type", "application/json")], r#"{"result":{"n":3}}"#);
+    let (url, inbox) = start_server(reply).await;
+    let calls = CallLog::default();
+    let recorded_calls = calls.clone();
     let engine = TestEngineBuilder::default()
-        .runner("one", Some(shell(SCRIPT)), |_| {})
-        .runner("two", Some(Arc::new(handler(url))), |_| {})
+        .runner("one", Some(shell_handler(SCRIPT)), |_| {})
+        .runner("two", Some(Arc::new(http_handler(url))), |_| {})
         .handler("three", move |delivery| {
             let step = step_of(&delivery);
-            noted.note(format!("{} {} {}", step.order, step.node, step.value.as_str()));
-            let mut outcome = returns(r#"{"n":4}"#);
-            outcome.emits.push(event("done", "x"));
+            recorded_calls.record(format!("{} {} {}", step.order, step.node, step.value.as_str()));
+            let mut outcome = outcome_returning(r#"{"n":4}"#);
+            outcome.emits.push(keyed_event("done", "x"));
             async { outcome }
         })
         .chain(chain(
             "/a/b",
-            vec![step("one", "two"), step("two", "three"), step("three", "end"), end("end")],
+            vec![
+                step_node("one", "two"),
+                step_node("two", "three"),
+                step_node("three", "end"),
+                end_node("end"),
+            ],
         ))
         .start(&store)
         .await;
-    let mut watcher = TaskWatcher::of(&engine);
-    let order = add(&engine, "/a/b,7", r#"{ "n": 1.0 }"#).await;
-    let told = told(&engine, &order, "OrderFinished").await;
+    let mut watcher = TaskWatcher::new(&engine);
+    let order = add_order(&engine, "/a/b,7", r#"{ "n": 1.0 }"#).await;
+    let told = published_until(&engine, &order, "OrderFinished").await;
     let want = [
         "OrderStarted nodeId:one",
         "OrderStepStarted nodeId:one",
@@ -63,11 +68,11 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
         "it has arrived, and is gone"
     );
 
-    let ended = watcher.ended(3).await;
+    let ended = watcher.wait_for_ended(3).await;
     let changes: Vec<_> = ended.iter().map(|change| (&*change.collection, change.event)).collect();
     assert_eq!(changes, [("one", None), ("two", None), ("three", None)]);
     assert!(ended.iter().all(|change| change.key.as_ref().unwrap().as_str() == "/a/b,7"));
-    let lines = logged(&store, &ended[0].id).await;
+    let lines = read_log(&store, &ended[0].id).await;
     let fields = format!(
         r#"{{"task_id":"{}","order":"/a/b,7","node":"one","tenant":"default","value":{{ "n": 1.0 }},"planned_at":""}}"#,
         ended[0].id
@@ -83,22 +88,22 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
     assert_eq!((header("ce-subject"), header("ce-id")), ("/a/b,7", ended[1].id.as_str()));
     assert_eq!(header("pointsman-task"), ended[1].id.as_str());
 
-    assert_eq!(diary.read(), [r#"/a/b,7 three {"n":3}"#]);
-    let cause = emitted(&engine).await[0].cause.unwrap();
+    assert_eq!(calls.entries(), [r#"/a/b,7 three {"n":3}"#]);
+    let cause = list_emitted(&engine).await[0].cause.unwrap();
     assert_eq!((cause.event, cause.depth), (None, 1), "a step is caused by no event");
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_worker_elsewhere_does_a_step_and_returns_the_value() {
-    let store = store();
+async fn a_pull_worker_runs_a_step_and_returns_its_value() {
+    let store = in_memory_store();
     let pulled = |code: i64| AttemptOutcome::failed_with_code(code, "no");
     let engine = TestEngineBuilder::default()
-        .pulled("far")
-        .chain(chain("/far", vec![step("far", "end"), end("end")]))
+        .pulled_handler("far")
+        .chain(chain("/far", vec![step_node("far", "end"), end_node("end")]))
         .start(&store)
         .await;
-    let order = add(&engine, "/far,1", "[1]").await;
+    let order = add_order(&engine, "/far,1", "[1]").await;
     let request = PullRequest {
         handlers: [HandlerName::new("far").unwrap()].into(),
         max: 1,
@@ -112,24 +117,26 @@ async fn a_worker_elsewhere_does_a_step_and_returns_the_value() {
     let ended = engine.end_leased_task(&task.id, task.fence, pulled(7)).await.unwrap().unwrap();
     assert!(ended.due.is_some());
     let task = engine.pull_tasks(request).await.unwrap().remove(0);
-    let done =
-        AttemptOutcome { ended: Ended::Succeeded { result: Some(json("[2]")) }, ..AttemptOutcome::done() };
+    let done = AttemptOutcome {
+        ended: Ended::Succeeded { result: Some(parse_json("[2]")) },
+        ..AttemptOutcome::done()
+    };
     engine.end_leased_task(&task.id, task.fence, done).await.unwrap().unwrap();
-    let told = told(&engine, &order, "OrderFinished").await;
+    let told = published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(told[2..4], ["OrderStepEnded Keep", "OrderSetBack nodeId:far"]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 /// Orders of one chain go side by side; the steps of one order never do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_orders_go_side_by_side() {
+async fn many_orders_run_concurrently() {
     const ORDERS: usize = 200;
-    let store = store();
-    let diary = CallLog::default();
+    let store = in_memory_store();
+    let calls = CallLog::default();
     let noting = |name: &'static str| {
-        let diary = diary.clone();
+        let calls = calls.clone();
         move |delivery: Delivery| {
-            diary.note(format!("{} {name}", step_of(&delivery).order.id));
+            calls.record(format!("{} {name}", step_of(&delivery).order.id));
             async { AttemptOutcome::done() }
         }
     };
@@ -137,16 +144,19 @@ async fn many_orders_go_side_by_side() {
         .handler("a", noting("a"))
         .handler("b", noting("b"))
         .handler("c", noting("c"))
-        .chain(chain("/x", vec![step("a", "b"), step("b", "c"), step("c", "end"), end("end")]))
+        .chain(chain(
+            "/x",
+            vec![step_node("a", "b"), step_node("b", "c"), step_node("c", "end"), end_node("end")],
+        ))
         .start(&store)
         .await;
-    let new = (0..ORDERS).map(|_| NewOrder::of(key("/x,1").chain)).collect::<Vec<_>>();
+    let new = (0..ORDERS).map(|_| NewOrder::of(parse_order_key("/x,1").chain)).collect::<Vec<_>>();
     let added: Vec<_> =
         engine.add_orders(new).await.unwrap().unwrap().orders.into_iter().map(|one| one.order).collect();
     for order in &added {
-        told(&engine, order, "OrderFinished").await;
+        published_until(&engine, order, "OrderFinished").await;
     }
-    let notes = diary.read();
+    let notes = calls.entries();
     for order in &added {
         let of_it: Vec<_> =
             notes.iter().filter_map(|note| note.strip_prefix(&format!("{} ", order.id))).collect();
@@ -158,26 +168,29 @@ async fn many_orders_go_side_by_side() {
 }
 
 #[tokio::test]
-async fn an_order_goes_on_after_a_restart_in_the_middle() {
-    let store = store();
-    let (door, diary) = (StepGate::new(), CallLog::default());
-    let house = || {
+async fn an_order_continues_after_a_restart() {
+    let store = in_memory_store();
+    let (gate, calls) = (StepGate::new(), CallLog::default());
+    let builder = || {
         TestEngineBuilder::default()
-            .handler("a", noting(&diary))
-            .handler("b", door.step())
-            .handler("c", noting(&diary))
-            .chain(chain("/x", vec![step("a", "b"), step("b", "c"), step("c", "end"), end("end")]))
+            .handler("a", recording_handler(&calls))
+            .handler("b", gate.gated_step())
+            .handler("c", recording_handler(&calls))
+            .chain(chain(
+                "/x",
+                vec![step_node("a", "b"), step_node("b", "c"), step_node("c", "end"), end_node("end")],
+            ))
     };
-    let engine = house().start(&store).await;
-    let order = add(&engine, "/x,1", "1").await;
-    door.somebody().await;
+    let engine = builder().start(&store).await;
+    let order = add_order(&engine, "/x,1", "1").await;
+    gate.wait_for_arrival().await;
     engine.stop(Duration::ZERO).await;
-    let engine = house().start(&store).await;
-    door.somebody().await;
-    door.let_in();
-    let told = told(&engine, &order, "OrderFinished").await;
+    let engine = builder().start(&store).await;
+    gate.wait_for_arrival().await;
+    gate.release_one();
+    let told = published_until(&engine, &order, "OrderFinished").await;
     assert!(told.contains(&"OrderStepEnded Keep".into()), "the step was given back: {told:?}");
     assert_eq!(told.iter().filter(|line| *line == "OrderStepEnded Success").count(), 3);
-    assert_eq!(diary.read(), ["a", "c"]);
+    assert_eq!(calls.entries(), ["a", "c"]);
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -13,7 +13,7 @@ use pointsman_core::journal::Filter;
 use pointsman_core::store::{Emission, Idempotency, Refused};
 use pointsman_engine::{AttemptOutcome, EmitError, Engine};
 
-async fn journal(engine: &Engine) -> Vec<EventId> {
+async fn list_journal_ids(engine: &Engine) -> Vec<EventId> {
     let (mut ids, mut after) = (Vec::new(), EventId::ZERO);
     loop {
         let page = engine.observer().read_page(&Filter::default(), after, None, 1000).await.unwrap();
@@ -27,7 +27,7 @@ async fn journal(engine: &Engine) -> Vec<EventId> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn racing_producers_each_get_their_own_answer() {
+async fn concurrent_producers_each_get_their_own_receipt() {
     const PRODUCERS: usize = 64;
     const EACH: usize = 20;
     let folder = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ async fn racing_producers_each_get_their_own_answer() {
             let mut last = None;
             let mut ids = Vec::new();
             for _ in 0..EACH {
-                let receipt = emit(&engine, vec![event("a", &format!("k{p}"))]).await;
+                let receipt = emit(&engine, vec![keyed_event("a", &format!("k{p}"))]).await;
                 assert_eq!(receipt.events[0].prev, last);
                 last = Some(receipt.events[0].id);
                 ids.extend(last);
@@ -56,12 +56,12 @@ async fn racing_producers_each_get_their_own_answer() {
         acknowledged.extend(ids.unwrap());
     }
     assert_eq!(acknowledged.len(), PRODUCERS * EACH);
-    let journal = journal(&engine).await;
+    let journal = list_journal_ids(&engine).await;
     assert!(journal.is_sorted());
     assert_eq!(journal.into_iter().collect::<HashSet<_>>(), acknowledged);
     let handled = "pointsman_tasks_ended_total{handler=\"h\",status=\"done\"}";
-    soon("all tasks to end", async {
-        while metric(&engine, handled) < (PRODUCERS * EACH) as u64 {
+    within_timeout("all tasks to end", async {
+        while read_metric(&engine, handled) < (PRODUCERS * EACH) as u64 {
             tokio::task::yield_now().await;
         }
     })
@@ -70,11 +70,11 @@ async fn racing_producers_each_get_their_own_answer() {
 }
 
 #[tokio::test]
-async fn a_producer_that_goes_away_disturbs_nobody() {
-    let store = store();
+async fn a_dropped_emit_does_not_affect_other_producers() {
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     for n in 0..50 {
-        let emission = Emission { events: vec![event("a", "x")], idempotency: None };
+        let emission = Emission { events: vec![keyed_event("a", "x")], idempotency: None };
         if n % 2 == 0 {
             // Polled once, so that it was handed over, and then dropped.
             let abandoned = engine.emit(emission);
@@ -84,13 +84,13 @@ async fn a_producer_that_goes_away_disturbs_nobody() {
             engine.emit(emission).await.unwrap();
         }
     }
-    assert_eq!(journal(&engine).await.len(), 50);
+    assert_eq!(list_journal_ids(&engine).await.len(), 50);
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn racing_repeats_of_one_key_make_one_event() {
-    let store = store();
+async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("h", |_| async { AttemptOutcome::done() })
         .route("a", "h")
@@ -99,7 +99,7 @@ async fn racing_repeats_of_one_key_make_one_event() {
     let emission = |digest: u8| {
         let idempotency =
             Some(Idempotency { tenant: Default::default(), key: "once".into(), digest: [digest; 32] });
-        Emission { events: vec![event("a", "x")], idempotency }
+        Emission { events: vec![keyed_event("a", "x")], idempotency }
     };
     let racing = (0..100).map(|_| engine.emit(emission(1)));
     let receipts: Vec<_> = futures::future::join_all(racing).await.into_iter().map(Result::unwrap).collect();
@@ -107,8 +107,8 @@ async fn racing_repeats_of_one_key_make_one_event() {
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
     let conflict = engine.emit(emission(2)).await;
     assert!(matches!(conflict, Err(EmitError::Refused(Refused::IdempotencyConflict(_)))));
-    assert_eq!(journal(&engine).await.len(), 1);
-    assert_eq!(metric(&engine, "pointsman_events_emitted_total"), 1);
+    assert_eq!(list_journal_ids(&engine).await.len(), 1);
+    assert_eq!(read_metric(&engine, "pointsman_events_emitted_total"), 1);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -116,7 +116,7 @@ async fn racing_repeats_of_one_key_make_one_event() {
 async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
     const EVENTS: usize = 300;
     const ROUNDS: usize = 10;
-    let store = store();
+    let store = in_memory_store();
     let (begun, mut begins) = tokio::sync::watch::channel(0);
     let begun = Arc::new(begun);
     let handler = move |_| {
@@ -133,8 +133,10 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
     for round in 0..ROUNDS {
         let before = store.writer().work().rows();
         let keys = (0..EVENTS).map(|n| format!("{round}.{n}"));
-        emit(&engine, keys.map(|key| event("a", &key)).collect()).await;
-        soon("all to begin", begins.wait_for(|count| *count == EVENTS * (round + 1))).await.unwrap();
+        emit(&engine, keys.map(|key| keyed_event("a", &key)).collect()).await;
+        within_timeout("all to begin", begins.wait_for(|count| *count == EVENTS * (round + 1)))
+            .await
+            .unwrap();
         least_written = least_written.min(store.writer().work().rows() - before);
     }
     // The worker may just have asked for all slots. But not always.

@@ -14,7 +14,7 @@ use pointsman_engine::{AttemptOutcome, Delivery, EmitError};
 use tokio::sync::Notify;
 
 #[tokio::test]
-async fn a_drain_lets_attempts_end() {
+async fn a_drain_lets_attempts_finish() {
     let go = Arc::new(Notify::new());
     let handler = {
         let go = go.clone();
@@ -26,11 +26,11 @@ async fn a_drain_lets_attempts_end() {
             }
         }
     };
-    let store = store();
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = TaskWatcher::of(&engine);
-    let receipt = emit(&engine, vec![event("a", "x")]).await;
-    watcher.until(|c| c.status == Status::Locked).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
+    watcher.wait_for(|c| c.status == Status::Locked).await;
     go.notify_one();
     engine.stop(TEST_TIMEOUT).await;
     let (task, _) = store.task(&receipt.events[0].tasks[0]).await.unwrap().unwrap();
@@ -38,8 +38,8 @@ async fn a_drain_lets_attempts_end() {
 }
 
 #[tokio::test]
-async fn what_does_not_end_is_given_back_without_cost() {
-    let store = store();
+async fn unfinished_tasks_are_released_without_a_retry() {
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .slots(2)
         .handler("h", |d: Delivery| async move {
@@ -49,10 +49,10 @@ async fn what_does_not_end_is_given_back_without_cost() {
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = TaskWatcher::of(&engine);
-    let receipt = emit(&engine, (0..3).map(|n| event("a", &format!("k{n}"))).collect()).await;
-    watcher.until(|c| c.status == Status::Locked).await;
-    watcher.until(|c| c.status == Status::Locked).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    let receipt = emit(&engine, (0..3).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
+    watcher.wait_for(|c| c.status == Status::Locked).await;
+    watcher.wait_for(|c| c.status == Status::Locked).await;
     engine.stop(Duration::ZERO).await;
     for (index, sequenced) in receipt.events.iter().enumerate() {
         let (task, _) = store.task(&sequenced.tasks[0]).await.unwrap().unwrap();
@@ -62,7 +62,7 @@ async fn what_does_not_end_is_given_back_without_cost() {
         let expected: &[_] = if index < 2 { &[AttemptEnd::Released] } else { &[] };
         assert_eq!(ends, expected);
     }
-    let refused = engine.emit(Emission { events: vec![event("a", "x")], idempotency: None }).await;
+    let refused = engine.emit(Emission { events: vec![keyed_event("a", "x")], idempotency: None }).await;
     assert!(matches!(refused, Err(EmitError::Store(StoreError::Closed))));
 
     // The next node takes up what was left.
@@ -72,7 +72,7 @@ async fn what_does_not_end_is_given_back_without_cost() {
         .start(&store)
         .await;
     for sequenced in &receipt.events {
-        soon("the task to be done", async {
+        within_timeout("the task to be done", async {
             while store.task(&sequenced.tasks[0]).await.unwrap().unwrap().0.life.state != State::Done {
                 tokio::task::yield_now().await;
             }
@@ -83,8 +83,8 @@ async fn what_does_not_end_is_given_back_without_cost() {
 }
 
 #[tokio::test]
-async fn stopping_twice_is_stopping_once() {
-    let engine = TestEngineBuilder::default().start(&store()).await;
+async fn stopping_twice_is_harmless() {
+    let engine = TestEngineBuilder::default().start(&in_memory_store()).await;
     engine.stop(TEST_TIMEOUT).await;
     engine.stop(TEST_TIMEOUT).await;
 }

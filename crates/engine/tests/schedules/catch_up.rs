@@ -15,55 +15,57 @@ async fn a_restart_catches_up_by_the_policy() {
         (CatchUp::All, DAY * 2, [MISSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
         (CatchUp::None, DAY * 7, [MISSED, MISSED, MISSED]),
     ] {
-        let store = store();
-        let daily = ScheduleSpec { catch_up, catch_up_window: within, ..long_ago() };
-        planned_since(&store, &[&daily], since).await;
+        let store = in_memory_store();
+        let daily = ScheduleSpec { catch_up, catch_up_window: within, ..daily_twelve_hours_ago() };
+        plan_since(&store, &[&daily], since).await;
         let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
-        let fires = ledger_when(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
-        assert_eq!(outcomes(&fires), want, "{catch_up:?} within {within:?}");
-        let ids: Vec<_> = events(&engine).await.iter().map(|event| event.id).collect();
-        assert_eq!(made(&fires), ids);
+        let fires = wait_for_ledger(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
+        assert_eq!(fire_outcomes(&fires), want, "{catch_up:?} within {within:?}");
+        let ids: Vec<_> = list_events(&engine).await.iter().map(|event| event.id).collect();
+        assert_eq!(created_event_ids(&fires), ids);
         engine.stop(TEST_TIMEOUT).await;
 
         // The next start finds nothing to do.
-        let tick = ticking();
+        let tick = every_second();
         let engine =
             TestEngineBuilder::default().schedule(daily.clone()).schedule(tick.clone()).start(&store).await;
-        ledger_when(&store, &tick, "a tick", |fires| !fires.is_empty()).await;
-        assert_eq!(ledger(&store, &daily).await, fires);
+        wait_for_ledger(&store, &tick, "a tick", |fires| !fires.is_empty()).await;
+        assert_eq!(read_ledger(&store, &daily).await, fires);
         engine.stop(TEST_TIMEOUT).await;
     }
 }
 
 #[tokio::test]
-async fn a_long_gap_is_passed_over_but_for_its_end() {
-    let store = store();
-    let tick = ScheduleSpec { catch_up: CatchUp::None, ..ticking() };
+async fn only_the_end_of_a_long_gap_is_recorded() {
+    let store = in_memory_store();
+    let tick = ScheduleSpec { catch_up: CatchUp::None, ..every_second() };
     let since = now().minus(DAY * 30);
-    planned_since(&store, &[&tick], since).await;
+    plan_since(&store, &[&tick], since).await;
     let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
-    let fires =
-        ledger_when(&store, &tick, "a firing on time", |fires| count(fires, FireOutcome::Fired) > 0).await;
-    let missed = count(&fires, MISSED);
+    let fires = wait_for_ledger(&store, &tick, "a firing on time", |fires| {
+        count_outcome(fires, FireOutcome::Fired) > 0
+    })
+    .await;
+    let missed = count_outcome(&fires, MISSED);
     assert!((800..1000).contains(&missed), "{missed}");
     assert!(fires[0].planned > now().minus(HOUR));
     engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_does_not_answer_costs_no_planned_time() {
+async fn a_store_outage_loses_no_planned_time() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pointsman.db");
     let store = Sqlite::open(&file, now()).unwrap();
-    let tick = ticking();
+    let tick = every_second();
     let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
-    ledger_when(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
+    wait_for_ledger(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
 
     let intruder = rusqlite::Connection::open(&file).unwrap();
     intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let before = metric(&engine, "pointsman_store_errors_total");
-    soon("the store to give up", async {
-        while metric(&engine, "pointsman_store_errors_total") == before {
+    let before = read_metric(&engine, "pointsman_store_errors_total");
+    within_timeout("the store to give up", async {
+        while read_metric(&engine, "pointsman_store_errors_total") == before {
             tokio::time::sleep(SECOND / 20).await;
         }
     })
@@ -72,7 +74,7 @@ async fn a_store_that_does_not_answer_costs_no_planned_time() {
 
     let back = now();
     let caught_up = |fires: &[Fire]| fires.last().is_some_and(|fire| fire.planned > back);
-    let fires = ledger_when(&store, &tick, "firings after the trouble", caught_up).await;
+    let fires = wait_for_ledger(&store, &tick, "firings after the trouble", caught_up).await;
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
     let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every);

@@ -7,31 +7,35 @@ use pointsman_engine::Setup;
 
 use super::*;
 
-fn house() -> TestEngineBuilder {
-    TestEngineBuilder::default().schedule(ticking())
+fn ticking_engine() -> TestEngineBuilder {
+    TestEngineBuilder::default().schedule(every_second())
 }
 
 #[tokio::test]
 async fn two_clocks_fire_each_planned_time_once() {
-    let store = store();
-    let tick = ticking();
-    let (one, other) = (house().start(&store).await, house().start(&store).await);
-    ledger_when(&store, &tick, "some firings", |fires| fires.len() >= 2).await;
+    let store = in_memory_store();
+    let tick = every_second();
+    let (one, other) = (ticking_engine().start(&store).await, ticking_engine().start(&store).await);
+    wait_for_ledger(&store, &tick, "some firings", |fires| fires.len() >= 2).await;
     one.stop(TEST_TIMEOUT).await;
     // A third one takes over in the middle of things.
-    let third = house().start(&store).await;
-    ledger_when(&store, &tick, "more firings", |fires| fires.len() >= 4).await;
+    let third = ticking_engine().start(&store).await;
+    wait_for_ledger(&store, &tick, "more firings", |fires| fires.len() >= 4).await;
     other.stop(TEST_TIMEOUT).await;
-    ledger_when(&store, &tick, "yet more firings", |fires| fires.len() >= 6).await;
+    wait_for_ledger(&store, &tick, "yet more firings", |fires| fires.len() >= 6).await;
     third.stop(TEST_TIMEOUT).await;
 
-    let fires = ledger(&store, &tick).await;
+    let fires = read_ledger(&store, &tick).await;
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
     let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every, "no time was left out");
     assert!(fires.iter().all(|fire| matches!(fire.outcome, FireOutcome::Fired | FireOutcome::Late)));
-    let events = events(&third).await;
-    assert_eq!(made(&fires), events.iter().map(|event| event.id).collect::<Vec<_>>(), "one event a time");
+    let events = list_events(&third).await;
+    assert_eq!(
+        created_event_ids(&fires),
+        events.iter().map(|event| event.id).collect::<Vec<_>>(),
+        "one event a time"
+    );
     let told: Vec<_> = events.iter().map(|event| event.context["planned_at"].clone()).collect();
     assert_eq!(told, every.iter().map(Timestamp::to_string).collect::<Vec<_>>());
     assert!(events.iter().all(|event| event.context["schedule"] == "tick"));
@@ -39,21 +43,21 @@ async fn two_clocks_fire_each_planned_time_once() {
 
 /// Another node might have had it all the while.
 #[tokio::test]
-async fn a_schedule_that_comes_back_goes_on_where_it_stood() {
-    let store = store();
-    let tick = ticking();
-    let engine = house().start(&store).await;
-    ledger_when(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
+async fn a_restored_schedule_continues_where_it_was() {
+    let store = in_memory_store();
+    let tick = every_second();
+    let engine = ticking_engine().start(&store).await;
+    wait_for_ledger(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
     // Another schedule shows when the clock has taken notice.
-    let other = schedule("other", "every 1s");
+    let other = event_schedule("other", "every 1s");
     let setup = |schedules| Setup { schedules, ..Setup::default() };
     engine.reconfigure(setup(vec![other.clone()])).await.unwrap();
-    ledger_when(&store, &other, "the other schedule", |fires| !fires.is_empty()).await;
-    let before = ledger(&store, &tick).await.len();
-    past(now().plus(SECOND * 2)).await;
-    assert_eq!(ledger(&store, &tick).await.len(), before, "it is not set up");
+    wait_for_ledger(&store, &other, "the other schedule", |fires| !fires.is_empty()).await;
+    let before = read_ledger(&store, &tick).await.len();
+    wait_until_past(now().plus(SECOND * 2)).await;
+    assert_eq!(read_ledger(&store, &tick).await.len(), before, "it is not set up");
     engine.reconfigure(setup(vec![other, tick.clone()])).await.unwrap();
-    let fires = ledger_when(&store, &tick, "ticks again", |fires| fires.len() >= before + 4).await;
+    let fires = wait_for_ledger(&store, &tick, "ticks again", |fires| fires.len() >= before + 4).await;
     engine.stop(TEST_TIMEOUT).await;
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
     let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
@@ -62,10 +66,10 @@ async fn a_schedule_that_comes_back_goes_on_where_it_stood() {
 
 /// A clock was ahead for a while: rows were written for times that are still to come, the latest of them far ahead.
 #[tokio::test]
-async fn after_a_step_that_was_undone_only_times_without_a_row_fire() {
-    let (store, tick) = (store(), ticking());
+async fn after_an_undone_clock_step_only_times_without_a_row_fire() {
+    let (store, tick) = (in_memory_store(), every_second());
     let begin = now();
-    planned_since(&store, &[&tick], begin).await;
+    plan_since(&store, &[&tick], begin).await;
     let settled: Vec<_> = tick.cron.between(begin.plus(SECOND * 2), begin.plus(SECOND * 4)).collect();
     let far = tick.cron.next(begin.plus(HOUR / 2)).unwrap();
     let firing = |planned: Timestamp| Firing {
@@ -80,12 +84,12 @@ async fn after_a_step_that_was_undone_only_times_without_a_row_fire() {
     let rows: Vec<_> = settled.iter().copied().chain([far]).map(firing).collect();
     store.settle(rows, begin.plus(HOUR)).await.unwrap();
 
-    let engine = house().start(&store).await;
+    let engine = ticking_engine().start(&store).await;
     let last = settled[settled.len() - 1];
     let beyond = |fires: &[Fire]| fires.iter().filter(|fire| (last..far).contains(&fire.planned)).count() > 2;
-    ledger_when(&store, &tick, "times after those that have a row", beyond).await;
+    wait_for_ledger(&store, &tick, "times after those that have a row", beyond).await;
     engine.stop(TEST_TIMEOUT).await;
-    let (fires, emitted) = (ledger(&store, &tick).await, events(&engine).await);
+    let (fires, emitted) = (read_ledger(&store, &tick).await, list_events(&engine).await);
     for fire in &fires {
         let has_row = settled.contains(&fire.planned) || fire.planned == far;
         assert_eq!(fire.outcome == FireOutcome::CaughtUp, has_row, "{fire:?}");
@@ -93,19 +97,19 @@ async fn after_a_step_that_was_undone_only_times_without_a_row_fire() {
     let come: Vec<_> = fires.iter().map(|fire| fire.planned).filter(|planned| *planned < far).collect();
     let every: Vec<_> = tick.cron.between(come[0].minus(SECOND), come[come.len() - 1]).collect();
     assert_eq!(come, every, "no time is left out");
-    assert_eq!(made(&fires).len(), emitted.len(), "no time fires twice");
+    assert_eq!(created_event_ids(&fires).len(), emitted.len(), "no time fires twice");
 }
 
 #[tokio::test]
-async fn a_clock_that_was_put_back_silences_no_schedule() {
-    let store = store();
-    let (ahead, astray) = (schedule("ahead", "every 1s"), schedule("astray", "every 1s"));
-    planned_since(&store, &[&astray], now().plus(DAY * 365)).await;
-    planned_since(&store, &[&astray, &ahead], now().plus(HOUR / 2)).await;
+async fn a_clock_set_back_does_not_stop_schedules() {
+    let store = in_memory_store();
+    let (ahead, astray) = (event_schedule("ahead", "every 1s"), event_schedule("astray", "every 1s"));
+    plan_since(&store, &[&astray], now().plus(DAY * 365)).await;
+    plan_since(&store, &[&astray, &ahead], now().plus(HOUR / 2)).await;
     let engine =
         TestEngineBuilder::default().schedule(ahead.clone()).schedule(astray.clone()).start(&store).await;
     for schedule in [&ahead, &astray] {
-        ledger_when(&store, schedule, "some firings", |fires| made(fires).len() >= 2).await;
+        wait_for_ledger(&store, schedule, "some firings", |fires| created_event_ids(fires).len() >= 2).await;
     }
     engine.stop(TEST_TIMEOUT).await;
 }

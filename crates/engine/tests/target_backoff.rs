@@ -15,7 +15,7 @@ use common::*;
 use pointsman_core::Status;
 use pointsman_core::limit::AILING;
 use pointsman_core::task::AttemptEnd;
-use web::{answer, handler, server};
+use web::{build_response, http_handler, start_server};
 
 #[tokio::test]
 async fn a_busy_target_costs_one_request_and_no_retry() {
@@ -23,35 +23,35 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
     let refused = Arc::new(AtomicUsize::new(0));
     let (url, inbox) = {
         let (opens, refused) = (opens.clone(), refused.clone());
-        server(move || {
+        start_server(move || {
             let opens = *opens.lock().unwrap().get_or_insert_with(|| Instant::now() + Duration::from_secs(1));
             match Instant::now() < opens {
                 true => {
                     refused.fetch_add(1, Ordering::SeqCst);
-                    answer(429, &[("retry-after", "1")], "")
+                    build_response(429, &[("retry-after", "1")], "")
                 }
-                false => answer(200, &[], ""),
+                false => build_response(200, &[], ""),
             }
         })
         .await
     };
-    let store = store();
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .slots(1)
-        .runner("h", Some(Arc::new(handler(url))), |def| def.retry.max = 0)
+        .runner("h", Some(Arc::new(http_handler(url))), |def| def.retry.max = 0)
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = TaskWatcher::of(&engine);
-    let events = (0..10).map(|number| event("a", &format!("k{number}"))).collect();
+    let mut watcher = TaskWatcher::new(&engine);
+    let events = (0..10).map(|number| keyed_event("a", &format!("k{number}"))).collect();
     let receipt = emit(&engine, events).await;
-    let ended = watcher.ended(10).await;
+    let ended = watcher.wait_for_ended(10).await;
     assert!(ended.iter().all(|change| change.status == Status::Done));
     assert_eq!(refused.load(Ordering::SeqCst), 1, "nobody else asked while it wanted to be left alone");
     assert_eq!(inbox.take().len(), 11);
     let mut snoozes = 0;
     for sequenced in &receipt.events {
-        let done = task(&store, &sequenced.tasks[0]).await;
+        let done = read_task(&store, &sequenced.tasks[0]).await;
         assert_eq!(done.life.retries, 0);
         snoozes += done.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Snoozed).count();
     }
@@ -62,8 +62,8 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
 /// How many requests were there at the same time, request by request.
 #[derive(Clone, Default)]
 struct ConcurrentRequests {
-    there: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<usize>>>,
+    current: Arc<AtomicUsize>,
+    observed: Arc<Mutex<Vec<usize>>>,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -71,18 +71,18 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     const SLOTS: usize = 8;
     const FAILURES: usize = 40;
     let crowd = ConcurrentRequests::default();
-    let seen = crowd.seen.clone();
+    let seen = crowd.observed.clone();
     let app = Router::new().fallback(move || {
         let crowd = crowd.clone();
         async move {
-            let there = crowd.there.fetch_add(1, Ordering::SeqCst) + 1;
+            let there = crowd.current.fetch_add(1, Ordering::SeqCst) + 1;
             let number = {
-                let mut seen = crowd.seen.lock().unwrap();
+                let mut seen = crowd.observed.lock().unwrap();
                 seen.push(there);
                 seen.len()
             };
             tokio::time::sleep(Duration::from_millis(5)).await;
-            crowd.there.fetch_sub(1, Ordering::SeqCst);
+            crowd.current.fetch_sub(1, Ordering::SeqCst);
             if number <= FAILURES { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }
         }
     });
@@ -90,19 +90,19 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
 
-    let store = store();
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .slots(SLOTS)
-        .runner("h", Some(Arc::new(handler(url))), |def| {
+        .runner("h", Some(Arc::new(http_handler(url))), |def| {
             def.retry.max = 100;
             def.retry.delay = Duration::from_millis(1);
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = TaskWatcher::of(&engine);
-    emit(&engine, (0..50).map(|number| event("a", &format!("k{number}"))).collect()).await;
-    let ended = watcher.ended(50).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, (0..50).map(|number| keyed_event("a", &format!("k{number}"))).collect()).await;
+    let ended = watcher.wait_for_ended(50).await;
     assert!(ended.iter().all(|change| change.status == Status::Done));
     // When the store heard of the last failure that it takes, as many as there are slots were under way.
     let seen = seen.lock().unwrap().clone();

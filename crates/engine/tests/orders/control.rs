@@ -10,31 +10,31 @@ use pointsman_core::{Place, Rule, RuleKind};
 use super::*;
 
 #[tokio::test]
-async fn a_step_that_runs_is_let_end_and_then_the_order_stays() {
-    let store = store();
-    let (door, diary) = (StepGate::new(), CallLog::default());
+async fn suspending_an_order_lets_its_running_step_finish() {
+    let store = in_memory_store();
+    let (gate, calls) = (StepGate::new(), CallLog::default());
     let engine = TestEngineBuilder::default()
-        .handler("a", door.step())
-        .handler("b", noting(&diary))
-        .chain(chain("/x", vec![step("a", "b"), step("b", "end"), end("end")]))
+        .handler("a", gate.gated_step())
+        .handler("b", recording_handler(&calls))
+        .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
         .start(&store)
         .await;
-    let order = add(&engine, "/x,1", "1").await;
-    door.somebody().await;
+    let order = add_order(&engine, "/x,1", "1").await;
+    gate.wait_for_arrival().await;
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap().unwrap();
     let refused = engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
     assert_eq!(refused, Err(OrderRefused::Running(order.clone())));
-    door.let_in();
-    let seen = told(&engine, &order, "OrderNodeChanged").await;
+    gate.release_one();
+    let seen = published_until(&engine, &order, "OrderNodeChanged").await;
     assert_eq!(
         seen[2..],
         ["OrderSuspended", "OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]
     );
     let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
-    assert!(view.order.suspended && view.task.is_none() && diary.read().is_empty());
+    assert!(view.order.suspended && view.task.is_none() && calls.entries().is_empty());
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
-    told(&engine, &order, "OrderFinished").await;
-    assert_eq!(diary.read(), ["b"]);
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["b"]);
     assert_eq!(
         engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
         Err(OrderRefused::NoSuchOrder(order))
@@ -43,40 +43,40 @@ async fn a_step_that_runs_is_let_end_and_then_the_order_stays() {
 }
 
 #[tokio::test]
-async fn nodes_are_stopped_passed_and_processed_again() {
-    let store = store();
-    let diary = CallLog::default();
+async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
+    let store = in_memory_store();
+    let calls = CallLog::default();
     let engine = TestEngineBuilder::default()
-        .handler("a", noting(&diary))
-        .handler("b", noting(&diary))
-        .chain(chain("/x", vec![step("a", "b"), step("b", "end"), end("end")]))
+        .handler("a", recording_handler(&calls))
+        .handler("b", recording_handler(&calls))
+        .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
         .start(&store)
         .await;
-    let path = key("/x,1").chain;
-    engine.set_chain_node_action(&path, &node("b"), Action::Stop).await.unwrap().unwrap();
-    let order = add(&engine, "/x,1", "1").await;
-    told(&engine, &order, "OrderNodeChanged").await;
+    let path = parse_order_key("/x,1").chain;
+    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::Stop).await.unwrap().unwrap();
+    let order = add_order(&engine, "/x,1", "1").await;
+    published_until(&engine, &order, "OrderNodeChanged").await;
     let (statistics, _) = engine.read_order_statistics(&Default::default(), None).await.unwrap();
     assert_eq!((statistics.total, statistics.started, statistics.in_process), (1, 1, 0));
     let (chains, _) = engine.list_chains().await.unwrap();
-    assert_eq!(chains[0].orders, [(node("b"), 1)]);
-    engine.set_chain_node_action(&path, &node("b"), Action::NextState).await.unwrap().unwrap();
-    told(&engine, &order, "OrderFinished").await;
-    assert_eq!(diary.read(), ["a"]);
-    engine.set_chain_node_action(&path, &node("b"), Action::Process).await.unwrap().unwrap();
-    let order = add(&engine, "/x,2", "1").await;
-    told(&engine, &order, "OrderFinished").await;
-    assert_eq!(diary.read(), ["a", "a", "b"]);
-    let refused = engine.set_chain_node_action(&path, &node("c"), Action::Stop).await.unwrap();
-    assert_eq!(refused, Err(OrderRefused::NoSuchNode(path, node("c"))));
+    assert_eq!(chains[0].orders, [(chain_node_id("b"), 1)]);
+    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::NextState).await.unwrap().unwrap();
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["a"]);
+    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::Process).await.unwrap().unwrap();
+    let order = add_order(&engine, "/x,2", "1").await;
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["a", "a", "b"]);
+    let refused = engine.set_chain_node_action(&path, &chain_node_id("c"), Action::Stop).await.unwrap();
+    assert_eq!(refused, Err(OrderRefused::NoSuchNode(path, chain_node_id("c"))));
     engine.stop(TEST_TIMEOUT).await;
 }
 
 /// A chain is stopped against a flood of orders, in each of the three ways, over and over: nothing begins between the
 /// answer and the start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn after_a_chain_was_stopped_nothing_begins() {
-    let store = store();
+async fn no_step_starts_after_a_chain_was_stopped() {
+    let store = in_memory_store();
     let (stopped, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let handler = {
         let (stopped, begun) = (stopped.clone(), begun.clone());
@@ -87,10 +87,10 @@ async fn after_a_chain_was_stopped_nothing_begins() {
     };
     let engine = TestEngineBuilder::default()
         .handler("a", handler)
-        .chain(chain("/x", vec![step("a", "end"), end("end")]))
+        .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
         .start(&store)
         .await;
-    let path = key("/x,1").chain;
+    let path = parse_order_key("/x,1").chain;
     let pause = || Rule {
         kind: RuleKind::Pause,
         place: Place::Chain(path.clone()),
@@ -112,7 +112,9 @@ async fn after_a_chain_was_stopped_nothing_begins() {
             .collect();
         match round % 3 {
             0 => engine.set_chain_stopped(&path, true).await.unwrap().unwrap(),
-            1 => engine.set_chain_node_action(&path, &node("a"), Action::Stop).await.unwrap().unwrap(),
+            1 => {
+                engine.set_chain_node_action(&path, &chain_node_id("a"), Action::Stop).await.unwrap().unwrap()
+            }
             _ => engine.set_rule(pause()).await.unwrap(),
         }
         stopped.store(true, Ordering::SeqCst);
@@ -122,12 +124,16 @@ async fn after_a_chain_was_stopped_nothing_begins() {
         stopped.store(false, Ordering::SeqCst);
         match round % 3 {
             0 => engine.set_chain_stopped(&path, false).await.unwrap().unwrap(),
-            1 => engine.set_chain_node_action(&path, &node("a"), Action::Process).await.unwrap().unwrap(),
+            1 => engine
+                .set_chain_node_action(&path, &chain_node_id("a"), Action::Process)
+                .await
+                .unwrap()
+                .unwrap(),
             _ => assert!(engine.lift_rule(RuleKind::Pause, &Place::Chain(path.clone()), None).await.unwrap()),
         }
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);
-    until("all orders to arrive", || async {
+    wait_until("all orders to arrive", || async {
         engine.read_order_statistics(&Default::default(), None).await.unwrap().0.total == 0
     })
     .await;

@@ -14,8 +14,8 @@ use pointsman_engine::{AttemptOutcome, Delivery, Setup};
 
 /// A pause against a flood, over and over: nothing begins between its answer and its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn after_a_pause_has_answered_nothing_begins() {
-    let store = store();
+async fn no_attempt_starts_after_a_pause_was_acknowledged() {
+    let store = in_memory_store();
     let (paused, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let handler = {
         let (paused, begun) = (paused.clone(), begun.clone());
@@ -28,7 +28,7 @@ async fn after_a_pause_has_answered_nothing_begins() {
         TestEngineBuilder::default().handler("index", handler).route("record", "index").start(&store).await;
     let pause = || Rule {
         kind: RuleKind::Pause,
-        place: Place::Handler(name("index")),
+        place: Place::Handler(handler_name("index")),
         tenant: None,
         by: "ops".into(),
         reason: String::new(),
@@ -40,7 +40,7 @@ async fn after_a_pause_has_answered_nothing_begins() {
                 let engine = engine.clone();
                 tokio::spawn(async move {
                     for _ in 0..5 {
-                        emit(&engine, vec![NewEvent::of(kind("record")); 5]).await;
+                        emit(&engine, vec![NewEvent::of(handling_key("record")); 5]).await;
                     }
                 })
             })
@@ -51,7 +51,9 @@ async fn after_a_pause_has_answered_nothing_begins() {
             producer.await.unwrap();
         }
         paused.store(false, Ordering::SeqCst);
-        assert!(engine.lift_rule(RuleKind::Pause, &Place::Handler(name("index")), None).await.unwrap());
+        assert!(
+            engine.lift_rule(RuleKind::Pause, &Place::Handler(handler_name("index")), None).await.unwrap()
+        );
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);
     let all_ran = async {
@@ -59,14 +61,14 @@ async fn after_a_pause_has_answered_nothing_begins() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    soon("the backlog to run", all_ran).await;
+    within_timeout("the backlog to run", all_ran).await;
     engine.stop(Duration::from_secs(20)).await;
 }
 
 /// Two configurations at once: whichever comes last, the store and the node have the same one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn racing_setups_leave_node_and_store_of_one_mind() {
-    let store = store();
+async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
+    let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     for _ in 0..500 {
         let racers = ["a", "b"].map(|handler| {
@@ -85,30 +87,32 @@ async fn racing_setups_leave_node_and_store_of_one_mind() {
 }
 
 #[tokio::test]
-async fn those_who_watch_are_told_of_what_is_adopted() {
-    let store = store();
+async fn watchers_are_notified_of_adopted_tasks() {
+    let store = in_memory_store();
     let setup = || {
         TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup
     };
-    let mut house = TestEngineBuilder { setup: setup(), ..TestEngineBuilder::default() };
-    house.settings.sweep_interval = Duration::from_millis(10);
-    let engine = house.start(&store).await;
-    let place = Place::Handler(name("h"));
+    let mut builder = TestEngineBuilder { setup: setup(), ..TestEngineBuilder::default() };
+    builder.settings.sweep_interval = Duration::from_millis(10);
+    let engine = builder.start(&store).await;
+    let place = Place::Handler(handler_name("h"));
     let (by, reason) = ("ops".to_owned(), String::new());
     engine
         .set_rule(Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() })
         .await
         .unwrap();
-    let receipt = emit(&engine, vec![event("a", "x"), event("a", "y")]).await;
+    let receipt = emit(&engine, vec![keyed_event("a", "x"), keyed_event("a", "y")]).await;
     engine.reconfigure(Setup::default()).await.unwrap();
     let tasks: Vec<_> = receipt.events.into_iter().flat_map(|event| event.tasks).collect();
     for id in &tasks {
-        until("a missing task", || async { task(&store, id).await.life.state.status() == Status::Missing })
-            .await;
+        wait_until("a missing task", || async {
+            read_task(&store, id).await.life.state.status() == Status::Missing
+        })
+        .await;
     }
     engine.reconfigure(setup()).await.unwrap();
-    let mut watcher = TaskWatcher::of(&engine);
-    assert_eq!(engine.adopt_missing_tasks(&name("h")).await.unwrap(), 2);
+    let mut watcher = TaskWatcher::new(&engine);
+    assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 2);
     for id in &tasks {
         let change = watcher.next().await;
         assert_eq!((&change.id, change.status), (id, Status::New));

@@ -13,38 +13,38 @@ use pointsman_core::task::{AttemptEnd, State};
 use pointsman_engine::{AttemptOutcome, Delivery, Setup};
 
 /// A node that never works, so that what is emitted stays where a test wants it.
-fn idle_house() -> TestEngineBuilder {
-    let mut house =
+fn producer_only_engine() -> TestEngineBuilder {
+    let mut builder =
         TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h");
-    house.settings.services.worker = false;
-    house.settings.services.rescuer = false;
-    house
+    builder.settings.services.worker = false;
+    builder.settings.services.rescuer = false;
+    builder
 }
 
-fn quick(mut house: TestEngineBuilder) -> TestEngineBuilder {
-    house.settings.sweep_interval = Duration::from_millis(20);
-    house.settings.lease = Duration::from_millis(200);
-    house
+fn with_short_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
+    builder.settings.sweep_interval = Duration::from_millis(20);
+    builder.settings.lease = Duration::from_millis(200);
+    builder
 }
 
 #[tokio::test]
-async fn what_a_dead_node_held_goes_on() {
-    let store = store();
-    let producer = idle_house().start(&store).await;
-    let receipt = emit(&producer, vec![event("a", "x")]).await;
+async fn tasks_of_a_dead_node_are_retried() {
+    let store = in_memory_store();
+    let producer = producer_only_engine().start(&store).await;
+    let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
     // A node that claims and is never heard of again.
     let dead = store.join("dead", now()).await.unwrap();
-    let handlers = Arc::new([name("h")].into());
+    let handlers = Arc::new([handler_name("h")].into());
     let claims = store.claim(Claim { by: Claimant::Node(dead), handlers, max: 1 }, now()).await.unwrap();
     assert_eq!(claims.tasks.len(), 1);
 
-    let engine = quick(
+    let engine = with_short_lease(
         TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h"),
     )
     .start(&store)
     .await;
     let id = &receipt.events[0].tasks[0];
-    soon("the task to be done", async {
+    within_timeout("the task to be done", async {
         while store.task(id).await.unwrap().unwrap().0.life.state != State::Done {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -59,35 +59,35 @@ async fn what_a_dead_node_held_goes_on() {
 }
 
 #[tokio::test]
-async fn a_node_that_was_given_up_ends_its_attempts_and_joins_again() {
-    let store = store();
-    let diary = CallLog::default();
+async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
+    let store = in_memory_store();
+    let calls = CallLog::default();
     let handler = {
-        let diary = diary.clone();
+        let calls = calls.clone();
         move |d: Delivery| {
-            let diary = diary.clone();
+            let calls = calls.clone();
             async move {
                 if d.task.attempt == 1 {
                     d.cancel.cancelled().await;
-                    diary.note("told to stop");
+                    calls.record("told to stop");
                 }
                 AttemptOutcome::done()
             }
         }
     };
-    let mut house = TestEngineBuilder::default().handler("h", handler).route("a", "h");
-    house.settings.sweep_interval = Duration::from_millis(20);
-    house.settings.services.rescuer = false;
-    let engine = house.start(&store).await;
-    let mut watcher = TaskWatcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    watcher.until(|c| c.status == Status::Locked).await;
+    let mut builder = TestEngineBuilder::default().handler("h", handler).route("a", "h");
+    builder.settings.sweep_interval = Duration::from_millis(20);
+    builder.settings.services.rescuer = false;
+    let engine = builder.start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    watcher.wait_for(|c| c.status == Status::Locked).await;
     // Another node whose clock is far ahead takes it for dead.
     store.rescue(Sweep::whole(Duration::from_secs(1)), now().plus(Duration::from_secs(3600))).await.unwrap();
-    let ended = watcher.ended(1).await.remove(0);
+    let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Done, 2));
-    soon("the first attempt to be told", async {
-        while diary.read().is_empty() {
+    within_timeout("the first attempt to be told", async {
+        while calls.entries().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
@@ -99,16 +99,16 @@ async fn a_node_that_was_given_up_ends_its_attempts_and_joins_again() {
 }
 
 #[tokio::test]
-async fn tasks_of_a_handler_that_is_gone_are_parked_and_can_be_adopted() {
-    let store = store();
-    let producer = idle_house().start(&store).await;
-    let receipt = emit(&producer, vec![event("a", "x")]).await;
+async fn tasks_of_a_removed_handler_are_parked_and_can_be_adopted() {
+    let store = in_memory_store();
+    let producer = producer_only_engine().start(&store).await;
+    let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
     let id = receipt.events[0].tasks[0].clone();
     producer.stop(TEST_TIMEOUT).await;
 
-    let engine = quick(TestEngineBuilder::default()).start(&store).await;
+    let engine = with_short_lease(TestEngineBuilder::default()).start(&store).await;
     let status = || async { store.task(&id).await.unwrap().unwrap().0.life.state.status() };
-    soon("the task to be parked", async {
+    within_timeout("the task to be parked", async {
         while status().await != Status::Missing {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -118,9 +118,9 @@ async fn tasks_of_a_handler_that_is_gone_are_parked_and_can_be_adopted() {
     let back =
         TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup;
     engine.reconfigure(back).await.unwrap();
-    let mut watcher = TaskWatcher::of(&engine);
-    assert_eq!(engine.adopt_missing_tasks(&name("h")).await.unwrap(), 1);
-    assert_eq!(watcher.ended(1).await[0].id, id);
+    let mut watcher = TaskWatcher::new(&engine);
+    assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 1);
+    assert_eq!(watcher.wait_for_ended(1).await[0].id, id);
     engine.reconfigure(Setup::default()).await.unwrap();
     engine.stop(TEST_TIMEOUT).await;
 }
