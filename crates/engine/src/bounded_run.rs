@@ -35,11 +35,11 @@ impl BoundedRun {
         if registered.handlers.is_empty() {
             return Err(BoundedRunError::NoHandlersRegistered);
         }
-        let known: BTreeMap<&HandlerName, &HandlerDef> =
+        let registered_defs: BTreeMap<&HandlerName, &HandlerDef> =
             registered.handlers.iter().map(|def| (&def.name, def)).collect();
         for HandlerSpec { def, .. } in setup.handlers.iter().filter(|spec| self.runs_handler(spec)) {
-            match known.get(&def.name) {
-                Some(known) if *known == def => {}
+            match registered_defs.get(&def.name) {
+                Some(existing) if *existing == def => {}
                 Some(_) => return Err(BoundedRunError::HandlerDiffers(def.name.clone())),
                 None => return Err(BoundedRunError::HandlerNotRegistered(def.name.clone())),
             }
@@ -59,9 +59,10 @@ impl BoundedRun {
 /// What a bounded run works with: of its handlers those that the store has just so, and the routes and chains of the
 /// store.
 pub(crate) fn restrict_to_registered(setup: Setup, registered: Registration) -> Setup {
-    let Registration { by: _, handlers: known, routes, tenants, chains, chain_routes, files } = registered;
-    let alike = |spec: &HandlerSpec| known.contains(&spec.def);
-    let handlers = setup.handlers.into_iter().filter(alike).collect();
+    let Registration { by: _, handlers: registered_defs, routes, tenants, chains, chain_routes, files } =
+        registered;
+    let is_registered = |spec: &HandlerSpec| registered_defs.contains(&spec.def);
+    let handlers = setup.handlers.into_iter().filter(is_registered).collect();
     Setup {
         handlers,
         routes,

@@ -42,8 +42,8 @@ impl ClaimSummary {
 
     /// The type of its event, or the collection of its source: what stands in the middle of its id.
     pub(crate) fn collection(&self) -> &str {
-        let named = self.id.as_str().rsplit_once('_').map_or("", |(named, _uuid)| named);
-        named.strip_prefix(self.handler.as_str()).and_then(|rest| rest.strip_prefix('_')).unwrap_or_default()
+        let prefix = self.id.as_str().rsplit_once('_').map_or("", |(prefix, _uuid)| prefix);
+        prefix.strip_prefix(self.handler.as_str()).and_then(|rest| rest.strip_prefix('_')).unwrap_or_default()
     }
 }
 
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn collection_is_parsed_from_the_task_id() {
         let id = TaskId::new("in_dex_a", "a_b.c_d", Realm(1).uuid(TaskSeq(9)));
-        let brief = ClaimSummary {
+        let summary = ClaimSummary {
             seq: TaskSeq(9),
             id,
             handler: HandlerName::new("in_dex_a").unwrap(),
@@ -68,7 +68,7 @@ mod tests {
             attempt: 1,
             fence: 1,
         };
-        assert_eq!(brief.collection(), "a_b.c_d");
-        assert_eq!(ClaimSummary { id: TaskId::from_text("nonsense"), ..brief }.collection(), "");
+        assert_eq!(summary.collection(), "a_b.c_d");
+        assert_eq!(ClaimSummary { id: TaskId::from_text("nonsense"), ..summary }.collection(), "");
     }
 }

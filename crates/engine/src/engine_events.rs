@@ -1,6 +1,6 @@
-//! What a node tells of itself in the journal: that it starts, runs, stops, and is gone.
+//! Engine events about the node itself: the journal records that it starts, runs, stops, and has stopped.
 //!
-//! A guest tells nothing: it comes and goes beside the one that runs for good.
+//! A bounded run publishes none: it is a short-lived addition to the nodes that run permanently.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use crate::Settings;
 use crate::metrics::Metrics;
 
-/// How long the store may take. Nothing waits for it longer: it is good to know, and no more.
+/// How long the store may take. These events are informative, so nothing waits longer for them.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Tells how the node stands.
+/// Publishes the state of the node.
 pub(crate) async fn publish_node_state(
     store: &dyn Store,
     settings: &Settings,
@@ -24,22 +24,26 @@ pub(crate) async fn publish_node_state(
     publish(store, settings, metrics, EngineEvent::SchedulerStateChanged { state }).await;
 }
 
-/// Tells that the node is gone.
+/// Publishes that the node has stopped.
 pub(crate) async fn publish_node_closed(store: &dyn Store, settings: &Settings, metrics: &Metrics) {
     publish(store, settings, metrics, EngineEvent::SchedulerClosed).await;
 }
 
-/// Whatever becomes of it, the node goes on with what it is about.
+/// Publishes an event; a failure is logged and does not affect the node.
 async fn publish(store: &dyn Store, settings: &Settings, metrics: &Metrics, event: EngineEvent) {
     if settings.bounded_run.is_some() {
         return;
     }
-    let why =
+    let error =
         match timeout(PUBLISH_TIMEOUT, store.tell(vec![event.clone()], settings.time_source.now())).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "the store does not answer".to_owned(),
+            Err(_) => format!("the store did not answer within {PUBLISH_TIMEOUT:?}"),
         };
     metrics.store_errors.inc();
-    tracing::warn!(error = why, ?event, "the journal does not tell how this node stands");
+    tracing::warn!(
+        error,
+        ?event,
+        "could not record the node state in the journal; followers of the journal miss it"
+    );
 }

@@ -46,53 +46,53 @@ impl FollowerEntry {
     }
 
     /// Tells it where to read on: nothing of what it wants lies before that.
-    fn wake(self, seen: EventId) {
+    fn wake(self, cursor: EventId) {
         // One that has gone need not be told.
-        let _ = self.wake.send(seen.max(self.after));
+        let _ = self.wake.send(cursor.max(self.after));
     }
 }
 
 impl Followers {
-    /// Waits for something that matches after `after`. `look` finds out whether it is there already, or else up to
+    /// Waits for something that matches after `after`. `find_unmatched` finds out whether it is there already, or else up to
     /// where it is known not to be; what is shown from then on is not missed.
     pub(crate) fn add(
         self: &Arc<Self>,
         filter: &Filter,
         after: EventId,
-        look: impl FnOnce() -> Option<EventId>,
+        find_unmatched: impl FnOnce() -> Option<EventId>,
     ) -> Follower {
         let mut waiting = self.lock_registry();
         let (wake, woken) = oneshot::channel();
         waiting.last_id += 1;
-        let number = waiting.last_id;
-        match look() {
+        let id = waiting.last_id;
+        match find_unmatched() {
             None => drop(wake.send(after)),
             Some(passed) => {
                 let after = passed.max(after);
-                let entry = FollowerEntry { id: number, filter: filter.clone(), after, wake };
+                let entry = FollowerEntry { id, filter: filter.clone(), after, wake };
                 match &filter.key {
                     Some(key) => waiting.by_key.entry(key.clone()).or_default().push(entry),
                     None => waiting.without_key.push(entry),
                 }
             }
         }
-        Follower { followers: self.clone(), key: filter.key.clone(), id: number, after, woken }
+        Follower { followers: self.clone(), key: filter.key.clone(), id, after, woken }
     }
 
     /// Wakes those who wait for one of these events, which are all there are after what was shown before, up to `until`.
     pub(crate) fn notify_events(&self, events: &[Arc<Event>], until: EventId) {
         let mut waiting = self.lock_registry();
-        let seen = std::mem::replace(&mut waiting.notified_until, until);
+        let cursor = std::mem::replace(&mut waiting.notified_until, until);
         for event in events {
             let Some(key) = &event.key else { continue };
             let Some(entries) = waiting.by_key.get_mut(key) else { continue };
-            entries.extract_if(.., |entry| entry.matches(event)).for_each(|entry| entry.wake(seen));
+            entries.extract_if(.., |entry| entry.matches(event)).for_each(|entry| entry.wake(cursor));
             if entries.is_empty() {
                 waiting.by_key.remove(key);
             }
         }
-        let wanted = |entry: &mut FollowerEntry| events.iter().any(|event| entry.matches(event));
-        waiting.without_key.extract_if(.., wanted).for_each(|entry| entry.wake(seen));
+        let is_matched = |entry: &mut FollowerEntry| events.iter().any(|event| entry.matches(event));
+        waiting.without_key.extract_if(.., is_matched).for_each(|entry| entry.wake(cursor));
     }
 
     /// What is shown from now on begins after `begin`. Who waits for something that may lie before that has to look for
@@ -100,10 +100,10 @@ impl Followers {
     pub(crate) fn restart_after(&self, begin: EventId) {
         let mut waiting = self.lock_registry();
         waiting.notified_until = begin;
-        let missed = |entry: &mut FollowerEntry| entry.after < begin;
-        waiting.without_key.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
+        let may_have_missed = |entry: &mut FollowerEntry| entry.after < begin;
+        waiting.without_key.extract_if(.., may_have_missed).for_each(|entry| entry.wake(EventId::ZERO));
         waiting.by_key.retain(|_, entries| {
-            entries.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
+            entries.extract_if(.., may_have_missed).for_each(|entry| entry.wake(EventId::ZERO));
             !entries.is_empty()
         });
     }
@@ -115,14 +115,14 @@ impl Followers {
 
 impl FollowerRegistry {
     /// Takes one out again, unless it has been woken.
-    fn remove(&mut self, key: Option<&ObjectKey>, number: u64) -> Option<FollowerEntry> {
-        let take = |entries: &mut Vec<FollowerEntry>| {
-            let place = entries.iter().position(|entry| entry.id == number)?;
-            Some(entries.swap_remove(place))
+    fn remove(&mut self, key: Option<&ObjectKey>, id: u64) -> Option<FollowerEntry> {
+        let take_entry = |entries: &mut Vec<FollowerEntry>| {
+            let index = entries.iter().position(|entry| entry.id == id)?;
+            Some(entries.swap_remove(index))
         };
-        let Some(key) = key else { return take(&mut self.without_key) };
+        let Some(key) = key else { return take_entry(&mut self.without_key) };
         let entries = self.by_key.get_mut(key)?;
-        let taken = take(entries);
+        let taken = take_entry(entries);
         if entries.is_empty() {
             self.by_key.remove(key);
         }
@@ -144,8 +144,8 @@ impl Follower {
     /// Waits until something that it wants is there.
     pub(crate) async fn wait_until_woken(&mut self) {
         // The sender goes only when it has been used, or with this one.
-        if let Ok(seen) = (&mut self.woken).await {
-            self.after = seen;
+        if let Ok(cursor) = (&mut self.woken).await {
+            self.after = cursor;
         }
     }
 
@@ -194,8 +194,8 @@ mod tests {
     }
 
     fn is_woken(follower: &mut Follower) -> bool {
-        follower.woken.try_recv().is_ok_and(|seen| {
-            follower.after = seen;
+        follower.woken.try_recv().is_ok_and(|cursor| {
+            follower.after = cursor;
             true
         })
     }

@@ -1,4 +1,4 @@
-//! Log lines of running attempts, on their way to the store.
+//! The log writer: writes log lines of running attempts to the store.
 //!
 //! ```text
 //!   attempt ──lines──▶ forward ─┐
@@ -6,8 +6,8 @@
 //!   attempt ──lines──▶ forward ─┘
 //! ```
 //!
-//! Every channel is bounded: where the store is behind, whoever writes lines waits. Before an attempt's end is
-//! sent, its lines are flushed, because behind the end its fence no longer opens anything.
+//! Every channel is bounded: if the store is slow, handlers that log wait. The lines of an attempt are flushed before
+//! its end is sent, because the store refuses its fence after the end.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::Metrics;
 use crate::time::StoreBackoff;
 
-/// The most lines of one attempt that are kept.
+/// The maximum number of stored lines of one attempt.
 pub(crate) const MAX_ATTEMPT_LINES: usize = 10_000;
-/// The most bytes of one attempt's lines that are kept, all together.
+/// The maximum total size of the stored lines of one attempt.
 pub(crate) const MAX_ATTEMPT_BYTES: usize = 16 << 20;
-/// The most bytes of one line that are kept.
+/// The maximum size of one stored line.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
-/// How many lines of one attempt wait for their turn.
+/// The capacity of the channel between one attempt and its forwarder.
 pub(crate) const ATTEMPT_BUFFER_LINES: usize = 64;
-/// How many lines of all attempts wait for the writer.
+/// The capacity of the channel between all forwarders and the writer.
 const NODE_BUFFER_LINES: usize = 256;
 
 enum LogWriteRequest {
@@ -36,72 +36,72 @@ enum LogWriteRequest {
     Flush(oneshot::Sender<()>),
 }
 
-/// Where attempts leave their lines.
+/// Hands lines of attempts to the log writer.
 #[derive(Clone)]
 pub(crate) struct LogWriterHandle {
     requests: mpsc::Sender<LogWriteRequest>,
-    /// Changes whenever lines have been stored, for those who follow a log.
+    /// Changes whenever lines have been stored, for followers of a log.
     write_count: watch::Sender<u64>,
 }
 
 impl LogWriterHandle {
-    /// A logbook, and the writer that must run for it.
+    /// A handle, and the writer service that must run for it.
     pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, LogWriter) {
-        let (entries, waiting) = mpsc::channel(NODE_BUFFER_LINES);
-        let stored = watch::Sender::new(0);
+        let (sender, receiver) = mpsc::channel(NODE_BUFFER_LINES);
+        let write_count = watch::Sender::new(0);
         (
-            Self { requests: entries, write_count: stored.clone() },
-            LogWriter { store, metrics, requests: waiting, write_count: stored },
+            Self { requests: sender, write_count: write_count.clone() },
+            LogWriter { store, metrics, requests: receiver, write_count },
         )
     }
 
-    /// Changes after lines were stored by this node.
+    /// A counter that changes after this node has stored lines.
     pub(crate) fn subscribe_writes(&self) -> watch::Receiver<u64> {
         self.write_count.subscribe()
     }
 
-    /// Lines were stored past the writer: with an attempt's end, or for a worker elsewhere.
+    /// Notifies followers of lines that were stored without the writer: with an attempt's end, or by a pull worker.
     pub(crate) fn notify_stored(&self) {
         increment_write_count(&self.write_count);
     }
 
     /// Forwards one attempt's lines until `over`, and then those that still wait. Answers what is left of the
-    /// attempt's allowance once all of them are in the store.
+    /// attempt's quota once all of them are in the store.
     pub(crate) async fn forward_lines(
         &self,
         task: TaskSeq,
         fence: i64,
         mut lines: mpsc::Receiver<LogLine>,
-        over: CancellationToken,
+        handler_ended: CancellationToken,
     ) -> LogQuota {
-        let mut allowance = LogQuota::default();
-        let mut any = false;
+        let mut quota = LogQuota::default();
+        let mut has_lines = false;
         loop {
             let line = tokio::select! {
                 line = lines.recv() => line,
-                // A handler may have left its sink with something that outlives it.
-                () = over.cancelled(), if !lines.is_closed() => {
+                // A spawned future that outlives the handler may still have the sink.
+                () = handler_ended.cancelled(), if !lines.is_closed() => {
                     lines.close();
                     continue;
                 }
             };
             let Some(line) = line else { break };
-            if let Some(line) = allowance.admit_line(line) {
-                any = true;
+            if let Some(line) = quota.admit_line(line) {
+                has_lines = true;
                 // The writer is gone only when the node has stopped.
                 let _ = self.requests.send(LogWriteRequest::Line(NewLogLine { task, fence, line })).await;
             }
         }
-        if any {
+        if has_lines {
             let (flushed, done) = oneshot::channel();
             let _ = self.requests.send(LogWriteRequest::Flush(flushed)).await;
             let _ = done.await;
         }
-        allowance
+        quota
     }
 }
 
-/// Writes the lines of all attempts, as many at once as are waiting.
+/// The service that writes the lines of all attempts, in batches of all that wait.
 pub(crate) struct LogWriter {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
@@ -109,8 +109,8 @@ pub(crate) struct LogWriter {
     write_count: watch::Sender<u64>,
 }
 
-fn increment_write_count(stored: &watch::Sender<u64>) {
-    stored.send_modify(|times| *times = times.wrapping_add(1));
+fn increment_write_count(write_count: &watch::Sender<u64>) {
+    write_count.send_modify(|count| *count = count.wrapping_add(1));
 }
 
 impl LogWriter {
@@ -139,34 +139,35 @@ impl LogWriter {
         }
     }
 
-    /// Writes until the store has taken it.
+    /// Retries the write until the store has accepted it.
     async fn write_until_stored(&self, lines: Vec<NewLogLine>) {
-        let mut patience = StoreBackoff::new();
+        let mut backoff = StoreBackoff::new();
         while !lines.is_empty() {
             match self.store.log(lines.clone()).await {
                 Ok(_) => return increment_write_count(&self.write_count),
                 Err(StoreError::Closed) => return,
                 Err(error) => {
                     self.metrics.store_errors.inc();
-                    tracing::debug!(%error, lines = lines.len(), "log lines wait for the store");
-                    tokio::time::sleep(patience.next_delay()).await;
+                    tracing::debug!(%error, lines = lines.len(), "could not store log lines; retrying, handlers that log wait");
+                    tokio::time::sleep(backoff.next_delay()).await;
                 }
             }
         }
     }
 }
 
-/// How much an attempt may still log.
+/// The lines and bytes that an attempt has logged, against its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LogQuota {
     lines: usize,
     bytes: usize,
-    /// The mark has been set, and nothing comes after it.
+    /// The truncation mark was written; later lines are dropped.
     is_cut: bool,
 }
 
 impl LogQuota {
-    /// The line as it is kept; the mark in place of the first one too many; nothing after that.
+    /// Returns the line as it is stored, the truncation mark in place of the first line over the limit, and nothing
+    /// after that.
     pub(crate) fn admit_line(&mut self, line: LogLine) -> Option<LogLine> {
         if self.is_cut {
             return None;
@@ -185,7 +186,7 @@ impl LogQuota {
         Some(line)
     }
 
-    /// A line that the store has, of one who kept to the same limits.
+    /// Counts a line that is already stored and was checked against the same limits.
     pub(crate) fn count_stored_line(&mut self, line: &LogLine) {
         self.count_line(line);
         self.is_cut |= self.lines > MAX_ATTEMPT_LINES || line.message.starts_with(TRUNCATION_MARK_PREFIX);
@@ -200,7 +201,7 @@ impl LogQuota {
         self.is_cut
     }
 
-    /// So many lines of so many bytes were admitted, and never reached the store.
+    /// Returns the quota of lines that were admitted but never reached the store.
     pub(crate) fn refund(&mut self, lines: usize, bytes: usize) {
         self.lines = self.lines.saturating_sub(lines);
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -208,20 +209,20 @@ impl LogQuota {
     }
 }
 
-/// What the mark begins with.
+/// The start of the truncation mark.
 const TRUNCATION_MARK_PREFIX: &str = "… output is cut here: the limit of ";
 
 fn truncation_mark(time: Timestamp, limit: &str) -> LogLine {
     LogLine { time, level: Level::Error, message: format!("{TRUNCATION_MARK_PREFIX}{limit} is reached") }
 }
 
-/// A text of at most [`MAX_LINE_BYTES`], with a visible mark where it was cut.
+/// Truncates a text to [`MAX_LINE_BYTES`], with an ellipsis at the end if it was longer.
 pub(crate) fn truncate_line(mut text: String) -> String {
     const ELLIPSIS: char = '…';
     if text.len() > MAX_LINE_BYTES {
-        let most = MAX_LINE_BYTES - ELLIPSIS.len_utf8();
+        let limit = MAX_LINE_BYTES - ELLIPSIS.len_utf8();
         // A character has four bytes at most, so one of these is a boundary.
-        let at = (most - 3..=most).rev().find(|at| text.is_char_boundary(*at));
+        let at = (limit - 3..=limit).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(at.unwrap_or(0));
         text.push(ELLIPSIS);
     }
@@ -238,9 +239,9 @@ mod tests {
 
     #[test]
     fn lines_beyond_the_line_limit_are_replaced_by_one_mark() {
-        let mut allowance = LogQuota::default();
+        let mut quota = LogQuota::default();
         let kept: Vec<_> =
-            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| allowance.admit_line(line("same"))).collect();
+            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| quota.admit_line(line("same"))).collect();
         assert_eq!(kept.len(), MAX_ATTEMPT_LINES + 1);
         assert!(kept[..MAX_ATTEMPT_LINES].iter().all(|l| l.message == "same"));
         assert!(kept[MAX_ATTEMPT_LINES].message.contains("limit of 10000 lines"));
@@ -248,22 +249,22 @@ mod tests {
 
     #[test]
     fn lines_beyond_the_byte_limit_are_replaced_by_one_mark() {
-        let mut allowance = LogQuota::default();
+        let mut quota = LogQuota::default();
         let long = "x".repeat(MAX_LINE_BYTES);
-        let kept: Vec<_> = (0..1000).filter_map(|_| allowance.admit_line(line(&long))).collect();
+        let kept: Vec<_> = (0..1000).filter_map(|_| quota.admit_line(line(&long))).collect();
         assert_eq!(kept.len(), MAX_ATTEMPT_BYTES / MAX_LINE_BYTES + 1);
         assert!(kept.last().unwrap().message.contains("limit of 16 MiB"));
-        assert!(allowance.admit_line(line("a short one")).is_none(), "nothing comes after the mark");
+        assert!(quota.admit_line(line("a short one")).is_none(), "no line follows the mark");
     }
 
     #[test]
     fn refunded_lines_do_not_count_against_the_quota() {
-        let mut allowance = LogQuota::default();
-        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(allowance.admit_line(line("same"))));
-        let lost: Vec<_> = (0..3).filter_map(|_| allowance.admit_line(line("lost"))).collect();
+        let mut quota = LogQuota::default();
+        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(quota.admit_line(line("same"))));
+        let lost: Vec<_> = (0..3).filter_map(|_| quota.admit_line(line("lost"))).collect();
         assert_eq!(lost.len(), 2);
-        allowance.refund(lost.len(), lost.iter().map(|line| line.message.len()).sum());
-        let kept: Vec<_> = (0..3).filter_map(|_| allowance.admit_line(line("kept"))).collect();
+        quota.refund(lost.len(), lost.iter().map(|line| line.message.len()).sum());
+        let kept: Vec<_> = (0..3).filter_map(|_| quota.admit_line(line("kept"))).collect();
         assert_eq!((kept.len(), kept[0].message.as_str()), (2, "kept"));
         assert!(kept[1].message.starts_with(TRUNCATION_MARK_PREFIX));
     }

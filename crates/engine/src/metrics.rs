@@ -119,23 +119,27 @@ impl Default for Metrics {
 
 impl Metrics {
     fn register(&mut self) {
-        let to = &mut self.registry;
-        to.register("events_emitted", "Events journaled by this node", self.events_emitted.clone());
-        to.register("tasks_ended", "Tasks that came to their end", self.tasks_ended.clone());
-        to.register("task_attempts", "AttemptCounts that ended, and how", self.attempts.clone());
-        to.register("slots", "AttemptCounts that may run at a time", self.slots.clone());
-        to.register("slots_busy", "Slots that are taken", self.slots_busy.clone());
-        to.register("emit_seconds", "From an emit to its durable answer", self.emit_seconds.clone());
-        to.register("task_seconds", "How long attempts run", self.task_seconds.clone());
-        let latency = "From an event's journaling to the start of a first attempt";
-        to.register("start_latency_seconds", latency, self.start_latency.clone());
-        to.register("store_errors", "Calls that the store could not answer", self.store_errors.clone());
-        to.register("journal_reads", "Reads of the journal by observers", self.journal_reads.clone());
+        let registry = &mut self.registry;
+        registry.register("events_emitted", "Events journaled by this node", self.events_emitted.clone());
+        registry.register("tasks_ended", "Tasks that ended", self.tasks_ended.clone());
+        registry.register("task_attempts", "Attempts that ended, by how they ended", self.attempts.clone());
+        registry.register("slots", "Attempts that may run at a time", self.slots.clone());
+        registry.register("slots_busy", "Slots that are occupied by attempts", self.slots_busy.clone());
+        registry.register(
+            "emit_seconds",
+            "Time from an emit until its events are durable",
+            self.emit_seconds.clone(),
+        );
+        registry.register("task_seconds", "Duration of attempts", self.task_seconds.clone());
+        let latency = "Time from the journaling of an event to the start of its first attempt";
+        registry.register("start_latency_seconds", latency, self.start_latency.clone());
+        registry.register("store_errors", "Store calls that failed", self.store_errors.clone());
+        registry.register("journal_reads", "Reads of the journal by observers", self.journal_reads.clone());
         let pruned = "Objects that this node deleted because nothing referred to them any more";
-        to.register("objects_pruned", pruned, self.objects_pruned.clone());
-        to.register("backlog_tasks", "Live tasks, by where they stand", self.backlog.clone());
-        let read = "1 if the store told the backlog in time, 0 if it is left out";
-        to.register("backlog_read", read, self.backlog_read.clone());
+        registry.register("objects_pruned", pruned, self.objects_pruned.clone());
+        registry.register("backlog_tasks", "Active tasks, by state", self.backlog.clone());
+        let read = "1 if the store returned the backlog in time, 0 if backlog_tasks is missing";
+        registry.register("backlog_read", read, self.backlog_read.clone());
     }
 
     /// The Prometheus text form (OpenMetrics). The gauges of slots and backlog stand as they were last taken:
@@ -169,13 +173,13 @@ impl Metrics {
     }
 
     pub(crate) fn count_ended_attempt(&self, handler: &HandlerName, ended: &Ended, time: Duration) {
-        let (end, all) = match ended {
+        let (end, counter) = match ended {
             Ended::Succeeded { .. } => ("succeeded", &self.attempt_counters.succeeded),
             Ended::Failed { .. } => ("failed", &self.attempt_counters.failed),
             Ended::Snoozed { .. } => ("snoozed", &self.attempt_counters.snoozed),
             Ended::Released => ("released", &self.attempt_counters.released),
         };
-        all.inc();
+        counter.inc();
         let handler = HandlerNameLabel(handler.clone());
         self.task_seconds
             .get_or_create(&HandlerLabels { handler: handler.clone() })

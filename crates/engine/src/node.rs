@@ -147,10 +147,10 @@ impl Node {
         self: &Arc<Self>,
         claims: &mut Claims,
         reserved: &mut ReservedSlots,
-        asked: PauseVersion,
+        pause_version: PauseVersion,
     ) {
         for task in claims.tasks.drain(..) {
-            attempt::start_attempt(self, task, reserved.take_slot(), asked);
+            attempt::start_attempt(self, task, reserved.take_slot(), pause_version);
             self.slots.record_started();
         }
     }
@@ -240,15 +240,15 @@ pub(crate) struct HandlerRunner {
 
 impl ActiveSetup {
     fn new(setup: Setup, bound: Option<&BoundedRun>) -> Self {
-        let here = setup.handlers.iter().filter(|spec| !spec.def.pull);
-        let runs = here.filter_map(|spec| {
+        let own_handlers = setup.handlers.iter().filter(|spec| !spec.def.pull);
+        let runners = own_handlers.filter_map(|spec| {
             let runner = spec.runner.clone()?;
             Some((spec.def.name.clone(), HandlerRunner { runner, timeout: spec.timeout }))
         });
-        let runs: HashMap<_, _> = runs.collect();
-        let wanted = |name: &&HandlerName| bound.is_none_or(|bound| bound.includes_handler(name));
-        let names = Arc::new(runs.keys().filter(wanted).cloned().collect());
-        Self { runnable_handlers: names, runners: runs, setup: Arc::new(setup) }
+        let runners: HashMap<_, _> = runners.collect();
+        let is_included = |name: &&HandlerName| bound.is_none_or(|bound| bound.includes_handler(name));
+        let runnable_handlers = Arc::new(runners.keys().filter(is_included).cloned().collect());
+        Self { runnable_handlers, runners, setup: Arc::new(setup) }
     }
 
     /// How this node runs a handler, if it does.
@@ -256,20 +256,20 @@ impl ActiveSetup {
         self.runners.get(handler)
     }
 
-    /// About how many tasks of this node's will be ready at once when these events are journaled, at most `enough`. Of
+    /// About how many tasks of this node's will be ready at once when these events are journaled, at most `max`. Of
     /// many events a few dozen are looked at: it is only to know how many slots to set aside.
     pub(crate) fn estimate_ready_tasks<'a>(
         &self,
         events: impl Iterator<Item = &'a NewEvent> + Clone,
-        enough: usize,
+        max: usize,
         now: Timestamp,
     ) -> usize {
         const SAMPLE_SIZE: usize = 64;
-        let every = events.clone().count().div_ceil(SAMPLE_SIZE).max(1);
-        let due = events.step_by(every).filter(|event| event.due.is_none_or(|due| due <= now));
+        let sample_step = events.clone().count().div_ceil(SAMPLE_SIZE).max(1);
+        let due = events.step_by(sample_step).filter(|event| event.due.is_none_or(|due| due <= now));
         let bindings = due.flat_map(|event| self.setup.routes.resolve(&event.kind));
         let tasks = bindings.filter(|binding| self.runnable_handlers.contains(&binding.handler)).count();
-        tasks.saturating_mul(every).min(enough)
+        tasks.saturating_mul(sample_step).min(max)
     }
 }
 

@@ -131,7 +131,7 @@ impl Observer {
     /// Waits until something that matches lies after `after`, and moves `after` over what does not match; also when the
     /// wait is given up by dropping it. Costs nothing while nothing matches.
     pub async fn wait_for_match(&self, filter: &Filter, after: &mut EventId) {
-        let _waiter = WaitingFollower::new(self);
+        let _waiting = WaitingFollower::new(self);
         self.record_read();
         let from = *after;
         let follower = self.followers.add(filter, from, || self.unmatched_until(filter, from));
@@ -160,13 +160,13 @@ impl Observer {
     /// The filler: reads once for all who follow, for as long as somebody does.
     pub(crate) async fn run_filler(&self, stop: CancellationToken) {
         let filling = async {
-            let mut patience = StoreBackoff::new();
+            let mut backoff = StoreBackoff::new();
             loop {
                 self.filler_wakeup.notified().await;
                 loop {
-                    if let Err(error) = self.fill_while_read(&mut patience).await {
+                    if let Err(error) = self.fill_while_read(&mut backoff).await {
                         tracing::debug!(%error, "followers of the journal wait for the store");
-                        sleep(patience.next_delay()).await;
+                        sleep(backoff.next_delay()).await;
                     }
                     if self.has_readers() {
                         continue;
@@ -185,8 +185,8 @@ impl Observer {
         self.stopped.cancel();
     }
 
-    async fn fill_while_read(&self, patience: &mut StoreBackoff) -> Result<(), StoreError> {
-        let mut heard = self.signals.journal_head.subscribe();
+    async fn fill_while_read(&self, backoff: &mut StoreBackoff) -> Result<(), StoreError> {
+        let mut head_changes = self.signals.journal_head.subscribe();
         if !self.has_tail() {
             let extent = self.read_extent().await?;
             self.signals.advance_journal_head(extent.head);
@@ -195,11 +195,11 @@ impl Observer {
             self.filled_until.send_replace(extent.head);
         }
         while self.has_readers() {
-            heard.borrow_and_update();
+            head_changes.borrow_and_update();
             self.read_to_head().await?;
-            patience.reset();
+            backoff.reset();
             // Nobody minds a signal that does not come: the next look is never far.
-            let _ = timeout(POLL_INTERVAL, heard.changed()).await;
+            let _ = timeout(POLL_INTERVAL, head_changes.changed()).await;
         }
         Ok(())
     }

@@ -73,12 +73,12 @@ impl Engine {
         key: &OrderKey,
         command: OrderCommand,
     ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let steered = self.store().steer_order(tenant, key, command, self.now()).await?;
-        if steered.is_ok() {
+        let result = self.store().steer_order(tenant, key, command, self.now()).await?;
+        if result.is_ok() {
             self.notify_order_step(tenant, key).await;
             self.wake_services();
         }
-        Ok(steered)
+        Ok(result)
     }
 
     /// All chains that are defined, by path.
@@ -93,14 +93,14 @@ impl Engine {
         chain: &ChainPath,
         stopped: bool,
     ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let set = self.store().stop_chain(chain, stopped, self.now()).await?;
-        if set.is_ok() {
+        let result = self.store().stop_chain(chain, stopped, self.now()).await?;
+        if result.is_ok() {
             if stopped {
                 self.node().start_gate.pause(Pause::Chain(chain.clone())).await;
             }
             self.wake_services();
         }
-        Ok(set)
+        Ok(result)
     }
 
     /// Sets what a node does. When this answers, no step of a stopped one begins.
@@ -110,14 +110,14 @@ impl Engine {
         node: &NodeId,
         action: Action,
     ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let set = self.store().set_node(chain, node, action, self.now()).await?;
-        if set.is_ok() {
+        let result = self.store().set_node(chain, node, action, self.now()).await?;
+        if result.is_ok() {
             if action == Action::Stop {
                 self.node().start_gate.pause(Pause::ChainNode(chain.clone(), node.clone())).await;
             }
             self.wake_services();
         }
-        Ok(set)
+        Ok(result)
     }
 
     /// Tells those who watch of the step that an order stands before.

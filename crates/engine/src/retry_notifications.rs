@@ -1,7 +1,7 @@
-//! Telling those who watch of many tasks at once that wait to be run again.
+//! Notifies watchers of many tasks that were retried or adopted at once.
 //!
-//! Who runs many again knows their numbers only, so they are read for the telling, and only while somebody watches. Of
-//! very many the newest are told: whoever watches that closely lists them.
+//! Bulk retries know only the sequence numbers of their tasks, so the tasks are read for the notification, and only
+//! while somebody watches. Only the newest of very many are reported; a watcher that needs them all lists them.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use pointsman_core::{HandlerName, Status, TaskSeq};
 
 use crate::Engine;
 
-/// How many tasks are read at a time, and how often at most.
+/// Tasks read at a time, and the maximum number of such reads.
 const PAGE_SIZE: usize = 500;
 const MAX_PAGES: usize = 4;
 
 impl Engine {
-    /// Tells of those of these tasks that wait now; what runs already has been told of by whoever runs it. The filter
-    /// is one that they all match, whatever their status.
+    /// Notifies watchers of those of these tasks that are waiting now; a task that runs already was reported by the
+    /// node that runs it. All of the tasks match the filter, whatever their status.
     pub(crate) async fn notify_retried_tasks(&self, filter: &TaskFilter, tasks: &BTreeSet<TaskSeq>) {
         if self.node().task_changes.has_subscribers()
             && let Err(error) = self.read_and_notify_tasks(filter, tasks).await
         {
             self.node().count_store_error();
-            tracing::warn!(%error, tasks = tasks.len(), "those who watch are not told of tasks that run again");
+            tracing::warn!(%error, tasks = tasks.len(), "watchers were not notified of retried tasks; the tasks run all the same");
         }
     }
 
@@ -49,7 +49,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The newest of a handler's missing tasks; none while nobody watches.
+    /// Lists the newest of a handler's missing tasks; none while nobody watches.
     pub(crate) async fn list_missing_tasks(
         &self,
         handler: &HandlerName,

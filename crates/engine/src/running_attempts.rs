@@ -31,8 +31,8 @@ pub(crate) struct AttemptControl {
 
 impl AttemptControl {
     /// Tells the attempt to end. The first reason counts.
-    pub(crate) fn request_stop(&self, why: StopReason) {
-        let _ = self.stop_reason.set(why);
+    pub(crate) fn request_stop(&self, reason: StopReason) {
+        let _ = self.stop_reason.set(reason);
         self.cancel.cancel();
     }
 
@@ -101,8 +101,9 @@ impl RunningAttempts {
 
     /// Stops the attempts whose task the store no longer holds for them.
     pub(crate) async fn stop_lost_attempts(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let held = self.lock_attempts().values().map(|control| (control.task_seq, control.fence)).collect();
-        for fence in store.lost(held).await? {
+        let owned_tasks =
+            self.lock_attempts().values().map(|control| (control.task_seq, control.fence)).collect();
+        for fence in store.lost(owned_tasks).await? {
             if let Some(control) = self.lock_attempts().get(&fence) {
                 control.request_stop(StopReason::TaskLost);
             }

@@ -1,4 +1,4 @@
-//! A schedule run on request.
+//! Runs a schedule on request.
 
 use pointsman_core::fire::Makes;
 use pointsman_core::store::{
@@ -10,16 +10,16 @@ use serde::Deserialize;
 
 use crate::{EmitError, Engine};
 
-/// What a schedule made when it was run on request.
+/// The event, task or order that a schedule created when it was run on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleRunResult {
     Event(EventId),
     Task(RunTask),
-    /// An order, unless it could not be added: its chain is gone, or one of that id is on its way.
+    /// An order, or why it could not be added: its chain is gone, or an order of that id is running.
     Order(Result<Added, OrderRefused>),
 }
 
-/// The recorded answer to a run. It says itself what was created: the schedule may have changed since.
+/// The recorded answer to a run. Its form tells what was created, because the schedule may have changed since.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RecordedScheduleRun {
@@ -41,15 +41,15 @@ impl RecordedScheduleRun {
 }
 
 impl Engine {
-    /// Makes at once what a schedule makes at its planned times. The ledger does not tell of it, for this is no
-    /// planned time; nor does a rule on the schedule keep it back. None: no such schedule is set up, or the
-    /// collection that it runs is gone.
+    /// Creates at once what a schedule creates at its planned times. The ledger has no row for it, because this is not a
+    /// planned time, and a pause of the schedule does not apply. None: the schedule does not exist, or the collection
+    /// that it runs is gone.
     pub async fn run_schedule(&self, name: &ScheduleName) -> Result<Option<ScheduleRunResult>, EmitError> {
-        Ok(self.run_schedule_idempotent(name, None).await?.map(|(ran, _)| ran))
+        Ok(self.run_schedule_idempotent(name, None).await?.map(|(result, _)| result))
     }
 
-    /// The same under an idempotency key, and whether it repeats an earlier request: then nothing is made, and the
-    /// answer is that request's.
+    /// Runs a schedule under an idempotency key. The flag tells whether this repeats an earlier request: then nothing is
+    /// created, and the result is that request's.
     pub async fn run_schedule_idempotent(
         &self,
         name: &ScheduleName,
@@ -78,8 +78,8 @@ impl Engine {
         let Some(used) = idempotency else { return Ok(None) };
         let recorded = self.store().recorded_answer(used.clone()).await.map_err(EmitError::Store)?;
         let Some(text) = recorded.map_err(EmitError::Refused)? else { return Ok(None) };
-        let ran = serde_json::from_str(&text).ok().and_then(RecordedScheduleRun::into_result);
-        ran.map(Some).ok_or_else(|| Refused::IdempotencyConflict(used.key.clone()).into())
+        let result = serde_json::from_str(&text).ok().and_then(RecordedScheduleRun::into_result);
+        result.map(Some).ok_or_else(|| Refused::IdempotencyConflict(used.key.clone()).into())
     }
 
     async fn emit_scheduled_event(
@@ -97,16 +97,16 @@ impl Engine {
         idempotency: Option<Idempotency>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
         match self.run_collection(run, idempotency).await? {
-            Ok(ran) => {
-                let repeated = ran.repeated;
-                Ok(Some((ScheduleRunResult::Task(ran), repeated)))
+            Ok(result) => {
+                let repeated = result.repeated;
+                Ok(Some((ScheduleRunResult::Task(result), repeated)))
             }
             Err(RunRefused::NoSuchPair(_)) => Ok(None),
             Err(RunRefused::Idempotency(conflict)) => Err(conflict.into()),
         }
     }
 
-    /// A schedule's own id is used again once its last order has ended.
+    /// Adds the order of a schedule. A fixed order id may be reused once the last order of that id has ended.
     async fn add_scheduled_order(
         &self,
         order: NewOrder,

@@ -1,14 +1,14 @@
 //! The slots of a node: how many attempts may run at a time.
 //!
-//! Whoever asks the store for work first reserves the slots for it, so that a claim never brings more than the
-//! node can run. The sequencer and the worker reserve from the same lot; what a claim did not fill goes back.
+//! Slots are reserved before the store is asked for tasks, so that a claim never returns more than the node can run.
+//! The sequencer and the worker share the slots; those that a claim did not fill are returned.
 //!
-//! While a backlog takes every slot, what is emitted meanwhile by others would wait for one to become free and for the
-//! commit that fills it. So when the sequencer finds no slot for tasks whose turn it is, the worker leaves a few free
-//! for a while.
+//! While a backlog occupies every slot, tasks of newly emitted events would wait for a free slot and for the commit
+//! that fills it. So when the sequencer finds no slot for tasks that are ready, the worker leaves a few slots free for a
+//! while: the fresh reserve.
 //!
-//! A bounded run also has a budget: how many attempts it begins altogether. It is reserved along with the slots,
-//! and what an attempt has taken of it never comes back.
+//! A bounded run also has a budget: the total number of attempts that it starts. It is reserved along with the slots,
+//! and the part that an attempt has used is never returned.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-/// One slot, held by a running attempt. Dropping it frees it.
+/// One slot, occupied by a running attempt. Dropping it frees it.
 pub(crate) type Slot = OwnedSemaphorePermit;
 
 #[derive(Debug)]
@@ -30,20 +30,21 @@ pub(crate) struct Slots {
     fresh_reserve: Mutex<FreshReserve>,
 }
 
-/// How many slots the worker leaves free: as many more as were missed, at first a quarter of all and never more than
-/// half, and an eighth fewer whenever none was missed for a while.
+/// The number of slots that the worker leaves free for fresh tasks. It grows by the number of fresh tasks that found no
+/// slot, starts at a quarter of all slots, is at most half of them, and shrinks by an eighth whenever no task missed a
+/// slot for a while.
 #[derive(Debug)]
 struct FreshReserve {
     slots: usize,
     since: Instant,
 }
 
-/// Beside a flood, 10 % of a thousand tasks a second found no slot where one in eight was left free, 2 % with one in
-/// four; after a slow commit more come at once than that.
+/// Measured under a flood of tasks: with one in eight slots free, 10 % of a thousand fresh tasks per second found none;
+/// with one in four, 2 %. After a slow commit more tasks arrive at once.
 const FIRST_RESERVE_DIVISOR: usize = 4;
 const MAX_RESERVE_DIVISOR: usize = 2;
 const RESERVE_STEP_INTERVAL: Duration = Duration::from_secs(2);
-/// After so many times that none is kept any more, however many there were.
+/// The number of [`RESERVE_STEP_INTERVAL`]s after which the reserve is empty, however large it was.
 const RESERVE_STEPS: usize = 8;
 
 impl FreshReserve {
@@ -53,7 +54,7 @@ impl FreshReserve {
         *self = Self { slots, since: Instant::now() };
     }
 
-    /// How many are kept now, and for how long it will be so many.
+    /// The current number of reserved slots, and how long it stays the same.
     fn current(&self) -> (usize, Duration) {
         let passed = self.since.elapsed();
         let steps = (passed.as_millis() / RESERVE_STEP_INTERVAL.as_millis()) as usize;
@@ -66,7 +67,7 @@ impl FreshReserve {
 #[derive(Debug)]
 struct AttemptBudget {
     permits: Arc<Semaphore>,
-    /// How many attempts have yet to begin.
+    /// The number of attempts that have yet to start.
     unstarted: watch::Sender<usize>,
 }
 
@@ -78,7 +79,7 @@ impl AttemptBudget {
 }
 
 impl Slots {
-    /// So many slots, for so many attempts altogether, if that is bounded.
+    /// Creates `total` slots; `attempts` is the budget of a bounded run.
     pub(crate) fn new(all: usize, attempts: Option<u64>) -> Self {
         Self {
             budget: attempts.map(AttemptBudget::new),
@@ -99,26 +100,31 @@ impl Slots {
         self.total.saturating_sub(self.free.available_permits())
     }
 
-    /// How many could be reserved now.
+    /// The number of slots that could be reserved now.
     pub(crate) fn available_count(&self) -> usize {
-        let affordable = self.budget.as_ref().map_or(usize::MAX, |budget| budget.permits.available_permits());
-        if self.is_closed.load(Ordering::Acquire) { 0 } else { self.free.available_permits().min(affordable) }
+        let budget_left =
+            self.budget.as_ref().map_or(usize::MAX, |budget| budget.permits.available_permits());
+        if self.is_closed.load(Ordering::Acquire) {
+            0
+        } else {
+            self.free.available_permits().min(budget_left)
+        }
     }
 
-    /// So many tasks whose turn it was found no slot. A node with few slots keeps none back all the same.
+    /// Records that `count` fresh tasks found no slot. A node with few slots never has a reserve.
     pub(crate) fn record_missed(&self, count: usize) {
         if self.total >= FIRST_RESERVE_DIVISOR {
             self.lock_fresh_reserve().add_missed(count, self.total);
         }
     }
 
-    /// For how long as many slots as now are left free for what comes fresh; `None` if none are.
+    /// How long the fresh reserve stays at its current size; `None` if it is empty.
     pub(crate) fn fresh_reserve_duration(&self) -> Option<Duration> {
         let (slots, left) = self.lock_fresh_reserve().current();
         (slots > 0).then_some(left)
     }
 
-    /// How many of the free ones the worker may take for what has waited.
+    /// The number of free slots that the worker may use for the backlog.
     pub(crate) fn available_for_backlog(&self) -> usize {
         self.available_count().saturating_sub(self.lock_fresh_reserve().current().0)
     }
@@ -127,24 +133,24 @@ impl Slots {
         self.fresh_reserve.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up to `most` free slots, without waiting for more.
-    pub(crate) fn reserve(&self, most: usize) -> ReservedSlots {
+    /// Reserves up to `max` free slots, without waiting for more.
+    pub(crate) fn reserve(&self, max: usize) -> ReservedSlots {
         loop {
-            let wanted = self.available_count().min(most).min(u32::MAX as usize) as u32;
-            if wanted == 0 {
+            let count = self.available_count().min(max).min(u32::MAX as usize) as u32;
+            if count == 0 {
                 return ReservedSlots::empty();
             }
-            let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(wanted);
+            let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(count);
             let budget = self.budget.as_ref().map(|budget| take(&budget.permits)).transpose();
-            // Somebody else may have been quicker; then there are fewer to ask for.
+            // Another service may have reserved some meanwhile; then try again with fewer.
             if let (Ok(slots), Ok(budget)) = (take(&self.free), budget) {
                 return ReservedSlots { slots: Some(slots), budget };
             }
         }
     }
 
-    /// Gives back what a claim of the sequencer did not fill, and tells the worker, who may have found none
-    /// free in the meantime.
+    /// Returns the slots that a claim of the sequencer did not fill, and wakes the worker, which may have found none
+    /// free meanwhile.
     pub(crate) fn return_unused(&self, reserved: ReservedSlots) {
         if reserved.count() > 0 {
             drop(reserved);
@@ -152,12 +158,12 @@ impl Slots {
         }
     }
 
-    /// Waits until the sequencer gives slots back.
+    /// Waits until the sequencer returns slots.
     pub(crate) async fn wait_for_returned(&self) {
         self.returned.notified().await;
     }
 
-    /// An attempt has begun, and is among those that run.
+    /// Counts an attempt that has started against the budget.
     pub(crate) fn record_started(&self) {
         if let Some(budget) = &self.budget {
             budget.unstarted.send_modify(|left| *left = left.saturating_sub(1));
@@ -178,7 +184,7 @@ impl Slots {
         }
     }
 
-    /// From now on nothing is reserved.
+    /// Refuses all further reservations.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
@@ -191,8 +197,8 @@ impl Slots {
         }
     }
 
-    /// Whether the worker cannot get its ends into the store. No new work is taken on beside it then, or ends
-    /// that wait in memory would have no bound.
+    /// Whether the worker cannot store attempt ends. Then the sequencer claims no tasks, or the number of ends that wait
+    /// in memory would be unbounded.
     pub(crate) fn is_store_failing(&self) -> bool {
         self.is_store_failing.load(Ordering::Acquire)
     }
@@ -202,7 +208,7 @@ impl Slots {
     }
 }
 
-/// Slots set aside for a claim. What is not taken is free again when this is dropped.
+/// Slots reserved for a claim. Those that are not taken are free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ReservedSlots {
     slots: Option<OwnedSemaphorePermit>,
@@ -218,11 +224,11 @@ impl ReservedSlots {
         self.slots.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
 
-    /// One of them, for an attempt.
+    /// Takes one slot for an attempt.
     pub(crate) fn take_slot(&mut self) -> Option<Slot> {
         let slot = self.slots.as_mut().and_then(|permits| permits.split(1))?;
-        if let Some(paid) = self.budget.as_mut().and_then(|permits| permits.split(1)) {
-            paid.forget();
+        if let Some(permit) = self.budget.as_mut().and_then(|permits| permits.split(1)) {
+            permit.forget();
         }
         Some(slot)
     }
@@ -265,14 +271,18 @@ mod tests {
 
     #[test]
     fn the_fresh_reserve_shrinks_over_time() {
-        let kept = |halves: u32| {
+        let reserve = |halves: u32| {
             let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL / 2 * halves).unwrap();
             FreshReserve { slots: 3, since }.current()
         };
-        assert_eq!([0, 3, 5, 7, 1_001].map(|halves| kept(halves).0), [3, 2, 1, 0, 0]);
-        assert!(kept(3).1 <= RESERVE_STEP_INTERVAL / 2 && kept(3).1 > Duration::ZERO);
+        assert_eq!([0, 3, 5, 7, 1_001].map(|halves| reserve(halves).0), [3, 2, 1, 0, 0]);
+        assert!(reserve(3).1 <= RESERVE_STEP_INTERVAL / 2 && reserve(3).1 > Duration::ZERO);
         let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL * 4).unwrap();
-        assert_eq!(FreshReserve { slots: 1_024, since }.current().0, 512, "many fade as fast as few");
+        assert_eq!(
+            FreshReserve { slots: 1_024, since }.current().0,
+            512,
+            "a large reserve shrinks as fast as a small one"
+        );
     }
 
     #[test]

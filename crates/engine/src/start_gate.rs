@@ -1,13 +1,13 @@
-//! What was held through this node, for attempts that are on their way: by a rule, or because a chain or one of its
-//! nodes was stopped.
+//! Keeps claimed tasks from starting after a pause was acknowledged: a rule, or a stopped chain or chain node, that was
+//! set through this node.
 //!
-//! What the store has locked before a rule may reach its handler only after the rule was answered: the claim is
-//! still under way, or the attempt has not had its turn. So whoever claims notes how many rules there were when
-//! it asked, and an attempt that a later rule holds is given back before it begins. Claims that were asked for
-//! after a rule are the store's business alone.
+//! A task that the store locked before the pause may reach its handler after the pause was acknowledged: the claim is
+//! still under way, or the attempt has not been polled yet. So each claim records the number of pauses before it
+//! (its [`PauseVersion`]), and an attempt to which a later pause applies is released before it starts. For claims that
+//! were requested after a pause, the store enforces it.
 //!
-//! An attempt that has looked and found nothing may still have to take its first step when something is set. So it
-//! says that it is about to begin before it looks, and whoever sets something waits for those who had said so.
+//! An attempt that has checked for pauses may not have started yet when a pause is set. So an attempt announces its
+//! start before it checks, and setting a pause waits for all attempts that have announced theirs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -18,7 +18,7 @@ use pointsman_core::store::Claimed;
 use pointsman_core::task::{QueueOf, Subject};
 use tokio::sync::Mutex;
 
-/// What holds queues.
+/// A pause of queues that was set through this node.
 #[derive(Clone, Debug)]
 pub(crate) enum Pause {
     Rule(Rule),
@@ -29,9 +29,9 @@ pub(crate) enum Pause {
 }
 
 impl Pause {
-    fn applies_to(&self, task: &Claimed, of: &QueueOf) -> bool {
-        match (self, of) {
-            (Self::Rule(rule), of) => rule.holds(&task.handler, of, task.subject.tenant()),
+    fn applies_to(&self, task: &Claimed, queue: &QueueOf) -> bool {
+        match (self, queue) {
+            (Self::Rule(rule), queue) => rule.holds(&task.handler, queue, task.subject.tenant()),
             (Self::Chain(path), QueueOf::Node { chain, .. }) => path == chain,
             (Self::ChainNode(path, stopped), QueueOf::Node { chain, node }) => {
                 path == chain && stopped == node
@@ -55,14 +55,14 @@ impl Pause {
 #[derive(Debug, Default)]
 pub(crate) struct StartGate {
     pauses: RwLock<RecordedPauses>,
-    /// How many are about to begin: those who said so since the last time something was set, and those before.
-    /// Which of the two is which changes each time.
+    /// The number of attempts that are about to start, announced before and after the last pause. Each pause swaps the
+    /// two counters.
     starting_counts: [AtomicUsize; 2],
     generation: AtomicUsize,
     pause_lock: Mutex<()>,
 }
 
-/// One who is about to begin, until it is dropped.
+/// Counts an attempt as about to start until it is dropped.
 #[derive(Debug)]
 pub(crate) struct StartGuard<'h>(&'h AtomicUsize);
 
@@ -75,34 +75,35 @@ impl Drop for StartGuard<'_> {
 #[derive(Debug, Default)]
 struct RecordedPauses {
     count: u64,
-    /// The latest one of each place, and which one it was.
+    /// The latest pause of each scope, with its number.
     latest: Vec<(u64, Pause)>,
 }
 
-/// How many had been set when a claim was asked for.
+/// The number of pauses that had been set when a claim was requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PauseVersion(u64);
 
 impl StartGate {
-    /// The store has taken it. When this returns, nothing that it holds begins any more.
-    pub(crate) async fn pause(&self, hold: Pause) {
+    /// Applies a pause that the store has accepted. When this returns, no paused task starts any more.
+    pub(crate) async fn pause(&self, pause: Pause) {
         let _one_at_a_time = self.pause_lock.lock().await;
-        self.record_pause(hold);
+        self.record_pause(pause);
         let before = self.generation.fetch_add(1, Ordering::SeqCst) % 2;
         while self.starting_counts[before].load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
         }
     }
 
-    fn record_pause(&self, hold: Pause) {
-        let mut holds = self.pauses.write().unwrap_or_else(PoisonError::into_inner);
-        holds.count += 1;
-        let number = holds.count;
-        holds.latest.retain(|(_, other)| !other.has_same_scope(&hold));
-        holds.latest.push((number, hold));
+    fn record_pause(&self, pause: Pause) {
+        let mut pauses = self.pauses.write().unwrap_or_else(PoisonError::into_inner);
+        pauses.count += 1;
+        let number = pauses.count;
+        pauses.latest.retain(|(_, other)| !other.has_same_scope(&pause));
+        pauses.latest.push((number, pause));
     }
 
-    /// An attempt is about to look and to begin. One that says so too late to be waited for finds what was set.
+    /// Announces that an attempt is about to check for pauses and to start. An attempt that announces itself too late to
+    /// be waited for finds the new pause.
     pub(crate) fn announce_start(&self) -> StartGuard<'_> {
         let count = &self.starting_counts[self.generation.load(Ordering::SeqCst) % 2];
         count.fetch_add(1, Ordering::SeqCst);
@@ -113,15 +114,15 @@ impl StartGate {
         PauseVersion(self.pauses.read().unwrap_or_else(PoisonError::into_inner).count)
     }
 
-    /// Whether something that was set since then holds the queue of this task.
-    pub(crate) fn is_paused_since(&self, asked: PauseVersion, task: &Claimed) -> bool {
-        let holds = self.pauses.read().unwrap_or_else(PoisonError::into_inner);
-        if holds.count == asked.0 {
+    /// Whether a pause that was set after this version applies to the task.
+    pub(crate) fn is_paused_since(&self, version: PauseVersion, task: &Claimed) -> bool {
+        let pauses = self.pauses.read().unwrap_or_else(PoisonError::into_inner);
+        if pauses.count == version.0 {
             return false;
         }
-        let of = queue_of_subject(&task.subject);
-        let mut later = holds.latest.iter().filter(|(number, _)| *number > asked.0);
-        later.any(|(_, hold)| hold.applies_to(task, &of))
+        let queue = queue_of_subject(&task.subject);
+        let mut later = pauses.latest.iter().filter(|(number, _)| *number > version.0);
+        later.any(|(_, pause)| pause.applies_to(task, &queue))
     }
 }
 

@@ -156,8 +156,8 @@ fn change_from_claim(task: &ClaimSummary, status: Status, at: Timestamp) -> Task
 
 /// The handler in a task's id, which reads `handler_type_uuid`.
 fn parse_handler_name(id: &TaskId, kind: &HandlingKey) -> Option<HandlerName> {
-    let (named, _uuid) = id.as_str().rsplit_once('_')?;
-    HandlerName::new(named.strip_suffix(kind.as_str())?.strip_suffix('_')?).ok()
+    let (prefix, _uuid) = id.as_str().rsplit_once('_')?;
+    HandlerName::new(prefix.strip_suffix(kind.as_str())?.strip_suffix('_')?).ok()
 }
 
 #[cfg(test)]

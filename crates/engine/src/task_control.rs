@@ -36,11 +36,11 @@ impl Engine {
         run: NewRun,
         idempotency: Option<Idempotency>,
     ) -> Result<Result<RunTask, RunRefused>, StoreError> {
-        let ran = self.store().run(run, idempotency, self.now()).await?;
-        if let Ok(RunTask { task, created: true, repeated: false }) = &ran {
+        let result = self.store().run(run, idempotency, self.now()).await?;
+        if let Ok(RunTask { task, created: true, repeated: false }) = &result {
             self.notify_waiting_task(task).await?;
         }
-        Ok(ran)
+        Ok(result)
     }
 
     /// Runs a task in `error` again.

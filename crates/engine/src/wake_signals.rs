@@ -1,6 +1,6 @@
-//! What the store tells of its commits, and who is woken by it.
+//! Notifications of the store after a commit, and the services that they wake.
 //!
-//! This is all that the store keeps of a node. It holds nothing of the store's in turn, so that a store is
+//! This is the only part of a node that the store references. It has no reference to the store, so that a store is
 //! never dropped on one of its own threads.
 
 use pointsman_core::EventId;
@@ -11,9 +11,9 @@ use tokio::sync::{Notify, watch};
 pub(crate) struct WakeSignals {
     /// Wakes the worker: there may be work.
     pub(crate) worker: Notify,
-    /// Wakes the desk where workers elsewhere wait: there may be work.
+    /// Wakes the long-poll broker, where pull workers wait: there may be work.
     pub(crate) pull_broker: Notify,
-    /// The newest id that somebody has told of.
+    /// The newest event id that was reported.
     pub(crate) journal_head: watch::Sender<EventId>,
 }
 
@@ -26,17 +26,17 @@ impl WakeSignals {
         }
     }
 
-    /// There may be work.
+    /// Wakes the worker and the long-poll broker: there may be work.
     pub(crate) fn notify_work(&self) {
         self.worker.notify_one();
         self.pull_broker.notify_one();
     }
 
-    /// The journal has grown up to this id.
+    /// Records that the journal has grown up to this id, and wakes its readers.
     pub(crate) fn advance_journal_head(&self, head: EventId) {
-        self.journal_head.send_if_modified(|known| {
-            let newer = head > *known;
-            *known = head.max(*known);
+        self.journal_head.send_if_modified(|current| {
+            let newer = head > *current;
+            *current = head.max(*current);
             newer
         });
     }

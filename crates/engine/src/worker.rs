@@ -45,10 +45,10 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(node: Arc<Node>, ended: mpsc::UnboundedReceiver<EndedAttempt>) -> Self {
+    pub(crate) fn new(node: Arc<Node>, ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>) -> Self {
         Self {
             node,
-            ended_attempts: ended,
+            ended_attempts,
             unsent_ends: vec![],
             may_have_work: true,
             next_due: None,
@@ -74,18 +74,18 @@ impl Worker {
             };
         }
         loop {
-            let room = self.node.slots.available_for_backlog() > 0;
-            if self.may_have_work && room {
+            let has_slots = self.node.slots.available_for_backlog() > 0;
+            if self.may_have_work && has_slots {
                 return true;
             }
-            let saturated = self.may_have_work && !room && !self.node.slots.is_budget_spent();
+            let saturated = self.may_have_work && !has_slots && !self.node.slots.is_budget_spent();
             self.node.is_saturated.send_if_modified(|was| std::mem::replace(was, saturated) != saturated);
-            let nap = self.sleep_duration();
+            let duration = self.sleep_duration();
             tokio::select! {
                 taken = self.ended_attempts.recv_many(&mut self.unsent_ends, MAX_ENDS_PER_BATCH) => return taken > 0,
                 () = self.node.signals.worker.notified() => self.may_have_work = true,
                 () = self.node.slots.wait_for_returned() => {}
-                () = sleep(nap) => self.may_have_work = true,
+                () = sleep(duration) => self.may_have_work = true,
                 () = stop.cancelled() => return false,
             }
         }
@@ -94,14 +94,14 @@ impl Worker {
     /// How long to sleep: until the next task falls due, and never so long that a lost signal or a clock that
     /// was put right would matter.
     fn sleep_duration(&self) -> Duration {
-        let longest = self
+        let max = self
             .node
             .slots
             .fresh_reserve_duration()
             .unwrap_or(Duration::MAX)
             .min(self.node.settings.sweep_interval);
-        let due = self.next_due.map_or(longest, |due| due.since(self.node.time.now()).max(MIN_SLEEP));
-        due.min(longest)
+        let due = self.next_due.map_or(max, |due| due.since(self.node.time.now()).max(MIN_SLEEP));
+        due.min(max)
     }
 
     /// Sends the ends that are waiting, and claims for the slots that are free.
@@ -115,12 +115,12 @@ impl Worker {
         }
         let mut reserved = self.node.slots.reserve(self.node.slots.available_for_backlog());
         let claim = self.node.build_claim(&reserved);
-        let asked = self.node.start_gate.pause_version();
-        let (claimed, ends) = (claim.is_some(), !self.unsent_ends.is_empty());
+        let pause_version = self.node.start_gate.pause_version();
+        let (has_claim, has_ends) = (claim.is_some(), !self.unsent_ends.is_empty());
         match self.send_ends_or_claim(claim).await {
             Ok(mut claims) => {
                 self.record_recovery();
-                if claimed {
+                if has_claim {
                     // More, and yet nothing for this node: there is no use in asking again at once.
                     self.may_have_work = claims.more && !claims.tasks.is_empty();
                     self.next_due =
@@ -128,9 +128,9 @@ impl Worker {
                 } else {
                     // Without a slot an end may still have made way for others. With slots there was no claim
                     // because this node has no handlers.
-                    self.may_have_work = reserved.count() == 0 && (self.may_have_work || ends);
+                    self.may_have_work = reserved.count() == 0 && (self.may_have_work || has_ends);
                 }
-                self.node.start_claimed_tasks(&mut claims, &mut reserved, asked);
+                self.node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
             }
             Err(error) => self.record_failure(&error),
         }

@@ -76,38 +76,38 @@ impl Clock {
     async fn fire_repeatedly(&mut self) {
         let node = self.node.clone();
         let mut reconfigured = node.subscribe_setup_changes();
-        let mut revise = Instant::now();
+        let mut refresh_at = Instant::now();
         loop {
             if !node.time.may_fire_and_prune() {
                 sleep(RETRY_INTERVAL).await;
                 continue;
             }
-            if revise <= Instant::now() {
-                let answer = self.refresh_schedules(node.time.now()).await;
-                revise =
-                    Instant::now() + if self.ok_or_log(answer) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
+            if refresh_at <= Instant::now() {
+                let result = self.refresh_schedules(node.time.now()).await;
+                refresh_at =
+                    Instant::now() + if self.ok_or_log(result) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
             }
-            let answer = self.settle_due(node.time.now()).await;
-            let nap =
-                if self.ok_or_log(answer) { self.sleep_duration(node.time.now()) } else { RETRY_INTERVAL };
+            let result = self.settle_due(node.time.now()).await;
+            let duration =
+                if self.ok_or_log(result) { self.sleep_duration(node.time.now()) } else { RETRY_INTERVAL };
             tokio::select! {
                 changed = reconfigured.changed() => match changed {
-                    Ok(()) => revise = Instant::now(),
+                    Ok(()) => refresh_at = Instant::now(),
                     Err(_) => return,
                 },
-                () = node.rule_lifted.notified() => revise = Instant::now(),
-                () = sleep_until(revise) => {}
-                () = sleep(nap) => {}
+                () = node.rule_lifted.notified() => refresh_at = Instant::now(),
+                () = sleep_until(refresh_at) => {}
+                () = sleep(duration) => {}
             }
         }
     }
 
-    fn ok_or_log(&self, answer: Result<(), StoreError>) -> bool {
-        if let Err(error) = &answer {
+    fn ok_or_log(&self, result: Result<(), StoreError>) -> bool {
+        if let Err(error) = &result {
             self.node.count_store_error();
             tracing::debug!(%error, "planned times wait");
         }
-        answer.is_ok()
+        result.is_ok()
     }
 
     fn sleep_duration(&self, now: Timestamp) -> Duration {
@@ -123,86 +123,86 @@ impl Clock {
             (self.settled_until, self.due_queue) = (Vec::new(), DueQueue::new());
         }
         self.setup = setup;
-        for (number, standing) in standings.iter().enumerate() {
-            let settled = resume_position(standing.settled, self.settled_until.get(number).copied(), now);
+        for (index, standing) in standings.iter().enumerate() {
+            let settled = resume_position(standing.settled, self.settled_until.get(index).copied(), now);
             // What stands where it stood keeps its place on the agenda.
-            if self.settled_until.get(number) != Some(&settled) {
-                self.set_settled_until(number, settled);
+            if self.settled_until.get(index) != Some(&settled) {
+                self.set_settled_until(index, settled);
             }
         }
         self.catch_up_paused(&standings, now).await
     }
 
     /// Notes up to which time a schedule is settled, and when it comes up next.
-    fn set_settled_until(&mut self, number: usize, settled: Timestamp) {
-        if self.settled_until.len() <= number {
-            self.settled_until.resize(number + 1, Timestamp::MIN);
+    fn set_settled_until(&mut self, index: usize, settled: Timestamp) {
+        if self.settled_until.len() <= index {
+            self.settled_until.resize(index + 1, Timestamp::MIN);
         }
-        self.settled_until[number] = settled;
-        self.due_queue.set_due_time(number, policy::next_due_time(&self.setup.schedules[number], settled));
+        self.settled_until[index] = settled;
+        self.due_queue.set_due_time(index, policy::next_due_time(&self.setup.schedules[index], settled));
     }
 
     /// Settles what has come up, as far as it makes a batch.
     async fn settle_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let (numbers, coming) = self.collect_due(now);
-        let answer = self.settle_all(coming, now).await;
-        for number in numbers {
-            self.set_settled_until(number, self.settled_until[number]);
+        let (indexes, pending) = self.collect_due(now);
+        let result = self.settle_all(pending, now).await;
+        for index in indexes {
+            self.set_settled_until(index, self.settled_until[index]);
         }
-        answer
+        result
     }
 
     /// Takes schedules from the agenda until there is enough for a batch. The last one may bring more.
     fn collect_due(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFiring>) {
-        let (mut numbers, mut coming) = (Vec::new(), Vec::new());
-        while coming.len() < SETTLE_BATCH
-            && let Some(number) = self.due_queue.pop_due(now)
+        let (mut indexes, mut pending) = (Vec::new(), Vec::new());
+        while pending.len() < SETTLE_BATCH
+            && let Some(index) = self.due_queue.pop_due(now)
         {
-            numbers.push(number);
-            let schedule = &self.setup.schedules[number];
-            let DueTimes { times, has_omitted_older: passed_over } =
-                policy::decide_due_times(schedule, self.settled_until[number], now);
-            if passed_over {
+            indexes.push(index);
+            let schedule = &self.setup.schedules[index];
+            let DueTimes { times, has_omitted_older } =
+                policy::decide_due_times(schedule, self.settled_until[index], now);
+            if has_omitted_older {
                 tracing::warn!(
                     schedule = %schedule.name,
-                    after = %self.settled_until[number],
+                    after = %self.settled_until[index],
                     written = times.len(),
                     "the gap is too long for its ledger: only the newest planned times are written down"
                 );
             }
-            coming.extend(times.into_iter().map(|(planned, verdict)| {
-                let settle = match verdict {
+            pending.extend(times.into_iter().map(|(planned, decision)| {
+                let settle = match decision {
                     FireDecision::Fire(when) => fire_settlement(schedule, planned, when),
                     FireDecision::Skip => Settle::Skip,
                 };
                 PendingFiring {
-                    schedule_index: number,
+                    schedule_index: index,
                     firing: Firing { schedule: schedule.name.clone(), planned, settle },
                 }
             }));
         }
-        (numbers, coming)
+        (indexes, pending)
     }
 
     /// Settles these in order, in as few transactions as may be. What was settled is noted also if a later
     /// transaction fails.
-    async fn settle_all(&mut self, coming: Vec<PendingFiring>, now: Timestamp) -> Result<(), StoreError> {
-        let mut coming = coming.into_iter().peekable();
-        while coming.peek().is_some() {
-            let (places, firings): (Vec<_>, Vec<_>) = coming
+    async fn settle_all(&mut self, pending: Vec<PendingFiring>, now: Timestamp) -> Result<(), StoreError> {
+        let mut pending = pending.into_iter().peekable();
+        while pending.peek().is_some() {
+            let (positions, firings): (Vec<_>, Vec<_>) = pending
                 .by_ref()
                 .take(SETTLE_BATCH)
-                .map(|PendingFiring { schedule_index: number, firing }| ((number, firing.planned), firing))
+                .map(|PendingFiring { schedule_index: index, firing }| ((index, firing.planned), firing))
                 .unzip();
             self.settle_batch(firings, now).await?;
-            for (number, planned) in places {
-                self.settled_until[number] = planned;
+            for (index, planned) in positions {
+                self.settled_until[index] = planned;
             }
         }
         Ok(())
     }
 
-    /// Settles one batch and tells of what it made.
+    /// Settles one batch and tells of what it created.
     async fn settle_batch(
         &self,
         firings: Vec<Firing>,
@@ -227,19 +227,20 @@ impl Clock {
     /// Wakes whoever waits for what these firings made; with each comes whether that is an order.
     async fn notify_created<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
-        let made: Vec<_> = fires.filter(|(fire, _)| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
-        if made.is_empty() {
+        let created: Vec<_> =
+            fires.filter(|(fire, _)| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
+        if created.is_empty() {
             return;
         }
         // What tells of an order is the engine's own: nobody emitted it.
-        let emitted = made.iter().filter(|(fire, order)| fire.event.is_some() && !order).count();
+        let emitted = created.iter().filter(|(fire, order)| fire.event.is_some() && !order).count();
         node.metrics.events_emitted.inc_by(emitted as u64);
-        if let Some(last) = made.iter().filter_map(|(fire, _)| fire.event).max() {
+        if let Some(last) = created.iter().filter_map(|(fire, _)| fire.event).max() {
             node.signals.advance_journal_head(last);
         }
         node.signals.notify_work();
         if node.task_changes.has_subscribers()
-            && let Err(error) = self.notify_watchers(&made).await
+            && let Err(error) = self.notify_watchers(&created).await
         {
             node.count_store_error();
             tracing::warn!(%error, "those who watch are not told of some new tasks");
@@ -247,20 +248,20 @@ impl Clock {
     }
 
     /// Shows the tasks that these firings made to those who watch.
-    async fn notify_watchers(&self, made: &[(&Fire, bool)]) -> Result<(), StoreError> {
+    async fn notify_watchers(&self, created: &[(&Fire, bool)]) -> Result<(), StoreError> {
         let node = &self.node;
-        for (fire, order) in made {
-            let told = match fire.event {
+        for (fire, order) in created {
+            let view = match fire.event {
                 Some(event) => node.store.event(event).await?,
                 None => None,
             };
-            if let (true, Some(view)) = (*order, &told) {
+            if let (true, Some(view)) = (*order, &view) {
                 if let Some(order) = order_of_event(&view.event) {
                     node.notify_order_step(&view.event.tenant, &order).await?;
                 }
                 continue;
             }
-            let tasks = match (told, &fire.task) {
+            let tasks = match (view, &fire.task) {
                 (Some(view), _) => view.tasks,
                 (None, Some(task)) => {
                     node.store.task(task).await?.map(|(task, _)| task).into_iter().collect()
@@ -280,7 +281,7 @@ impl Clock {
             self.setup.schedules.iter().zip(standings).zip(&self.settled_until)
         {
             let Some(unmet) = standing.unmet.filter(|_| !standing.held) else { continue };
-            let mut held_again = false;
+            let mut is_paused_again = false;
             for times in policy::times_to_catch_up(schedule, unmet, *settled, now).chunks(SETTLE_BATCH) {
                 let firing = |planned: &Timestamp| Firing {
                     schedule: schedule.name.clone(),
@@ -288,10 +289,10 @@ impl Clock {
                     settle: fire_settlement(schedule, *planned, Punctual::CaughtUp),
                 };
                 let rows = self.settle_batch(times.iter().map(firing).collect(), now).await?;
-                held_again |= rows.iter().any(|(row, _)| row.outcome == Outcome::Skipped(Skipped::Held));
+                is_paused_again |= rows.iter().any(|(row, _)| row.outcome == Outcome::Skipped(Skipped::Held));
             }
             // What a new rule holds is made up for when that one is lifted.
-            if !held_again {
+            if !is_paused_again {
                 self.node.store.made_up(&schedule.name, *settled).await?;
             }
         }
@@ -348,16 +349,25 @@ mod tests {
     fn a_plan_contains_everything_that_affects_planned_times() {
         use pointsman_core::cron::{Dialect, Expression, Schedule as When, Zone};
         use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
-        let of = |text, dialect, zone| {
+        let expression_of = |text, dialect, zone| {
             let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::named(zone).unwrap());
             let event = NewEvent::of(HandlingKey::new("tick").unwrap());
             let name = ScheduleName::new("s").unwrap();
             plan_of_schedule(&ScheduleSpec::new(name, when, Makes::Event(Box::new(event)))).expression
         };
         let berlin = "Europe/Berlin";
-        assert_eq!(of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");
-        assert_eq!(of("0 3 * * 1", Dialect::Vixie, berlin), of("0 3 * * 1", Dialect::Auto, berlin));
-        assert_ne!(of("0 3 * * ?", Dialect::Quartz, berlin), of("0 3 * * *", Dialect::Auto, berlin));
-        assert_ne!(of("0 3 * * 1", Dialect::Auto, "UTC"), of("0 3 * * 1", Dialect::Auto, berlin));
+        assert_eq!(expression_of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");
+        assert_eq!(
+            expression_of("0 3 * * 1", Dialect::Vixie, berlin),
+            expression_of("0 3 * * 1", Dialect::Auto, berlin)
+        );
+        assert_ne!(
+            expression_of("0 3 * * ?", Dialect::Quartz, berlin),
+            expression_of("0 3 * * *", Dialect::Auto, berlin)
+        );
+        assert_ne!(
+            expression_of("0 3 * * 1", Dialect::Auto, "UTC"),
+            expression_of("0 3 * * 1", Dialect::Auto, berlin)
+        );
     }
 }

@@ -46,15 +46,15 @@ impl SimulatedNode {
     fn new(store: &SqliteStore, setup: &Setup) -> Self {
         let store: Arc<dyn Store> = Arc::new(store.clone());
         let metrics = Arc::new(Metrics::default());
-        let (logbook, _) = LogWriterHandle::new(store.clone(), metrics.clone());
-        let ((desk, _), (ended, _)) = (LongPollBroker::new(), mpsc::unbounded_channel());
+        let (log_writer, _) = LogWriterHandle::new(store.clone(), metrics.clone());
+        let ((pull_broker, _), (ended_attempts, _)) = (LongPollBroker::new(), mpsc::unbounded_channel());
         let parts = NodeParts {
             store,
             settings: Settings::default(),
             metrics,
-            log_writer: logbook,
-            pull_broker: desk,
-            ended_attempts: ended,
+            log_writer,
+            pull_broker,
+            ended_attempts,
         };
         let clock = Clock::new(Arc::new(Node::new(parts, 1, setup.clone())));
         Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, steps_down: 0 }
@@ -64,9 +64,9 @@ impl SimulatedNode {
         true_time.plus(self.ahead).minus(self.behind)
     }
 
-    async fn run_step(&mut self, true_time: Timestamp, revise: bool) {
+    async fn run_step(&mut self, true_time: Timestamp, refresh: bool) {
         let now = self.local_time(true_time);
-        if revise {
+        if refresh {
             self.clock.refresh_schedules(now).await.unwrap();
         }
         while self.clock.due_queue.next_due().is_some_and(|next| next <= now) {
@@ -89,24 +89,24 @@ fn build_schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<ScheduleS
 }
 
 /// A day in the life of the nodes. Answers when it ended.
-async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Rng) -> Timestamp {
+async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng: &mut Rng) -> Timestamp {
     let mut nodes: Vec<_> = (0..NODES).map(|_| SimulatedNode::new(store, setup)).collect();
     nodes[0].run_step(begin, true).await;
     let mut time = begin;
-    let mut fresh = [true; NODES];
+    let mut restarted = [true; NODES];
     while time < begin.plus(DAY) {
         time = time.plus(STEP);
         for (number, node) in nodes.iter_mut().enumerate() {
-            match dice.next_below(400) {
+            match rng.next_below(400) {
                 // It dies and comes back after a while, remembering nothing.
                 0 => {
-                    (*node, fresh[number]) = (
-                        SimulatedNode { steps_down: dice.next_below(90), ..SimulatedNode::new(store, setup) },
+                    (*node, restarted[number]) = (
+                        SimulatedNode { steps_down: rng.next_below(90), ..SimulatedNode::new(store, setup) },
                         true,
                     )
                 }
-                1 => node.ahead = Duration::from_secs(dice.next_below(MAX_SKEW.as_secs())),
-                2 => node.behind = Duration::from_secs(dice.next_below(MAX_SKEW.as_secs())),
+                1 => node.ahead = Duration::from_secs(rng.next_below(MAX_SKEW.as_secs())),
+                2 => node.behind = Duration::from_secs(rng.next_below(MAX_SKEW.as_secs())),
                 3 => (node.ahead, node.behind) = (Duration::ZERO, Duration::ZERO),
                 _ => {}
             }
@@ -114,8 +114,8 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice
                 node.steps_down -= 1;
                 continue;
             }
-            let revise = std::mem::take(&mut fresh[number]) || dice.next_below(6) == 0;
-            node.run_step(time, revise).await;
+            let refresh = std::mem::take(&mut restarted[number]) || rng.next_below(6) == 0;
+            node.run_step(time, refresh).await;
         }
     }
     SimulatedNode::new(store, setup).run_step(time, true).await;

@@ -1,10 +1,10 @@
 //! Where workers wait for work.
 //!
-//! Workers that ask for the same stand in one line, in the order in which they came. When the store tells of
+//! Workers that ask for the same stand in one queue, in the order in which they came. When the store tells of
 //! work, each line costs one claim, however many stand in it; what it brings is dealt out from the front, one
 //! task each before anybody gets a second.
 //!
-//! A worker may have gone when its turn comes. What was meant for it goes to the next in line, or back to the
+//! A worker may have gone when its turn comes. What was meant for it goes to the next in queue, or back to the
 //! store without cost: nothing waits for the lease of somebody who never got it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -25,12 +25,12 @@ use crate::start_gate::PauseVersion;
 
 /// The most tasks that one claim asks for.
 const MAX_TASKS_PER_CLAIM: usize = 256;
-/// How many letters are taken at a time.
+/// How many requests are taken at a time.
 const REQUEST_BATCH: usize = 1024;
 /// A line that got nothing is not looked at again at once, or every commit of a busy store would cost a claim.
 const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a worker asks for. Those who ask for the same share a line.
+/// What a worker asks for. Those who ask for the same share a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PullFilter {
     pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
@@ -61,34 +61,34 @@ struct Waiter {
 
 impl LongPollBroker {
     pub(crate) fn new() -> (Self, BrokerRequests) {
-        let (letters, received) = mpsc::unbounded_channel();
-        (Self { requests: letters }, BrokerRequests(received))
+        let (requests, received) = mpsc::unbounded_channel();
+        (Self { requests: requests }, BrokerRequests(received))
     }
 
     /// Waits for tasks up to the deadline, and at least until the store has been asked. `None`: there were none, or
     /// the node stops.
     pub(crate) async fn wait_for_tasks(
         &self,
-        errand: PullFilter,
+        filter: PullFilter,
         max: usize,
         deadline: Instant,
     ) -> Result<Option<GrantedTasks>, StoreError> {
-        let (answer, mut answered) = oneshot::channel();
-        let (looked, has_looked) = oneshot::channel();
-        let letter = BrokerRequest::Wait(
-            errand,
-            Waiter { max: max.min(MAX_TASKS_PER_CLAIM), store_queried: Some(looked), reply: answer },
+        let (reply, mut response) = oneshot::channel();
+        let (store_queried, was_queried) = oneshot::channel();
+        let request = BrokerRequest::Wait(
+            filter,
+            Waiter { max: max.min(MAX_TASKS_PER_CLAIM), store_queried: Some(store_queried), reply },
         );
-        self.requests.send(letter).map_err(|_| StoreError::Closed)?;
+        self.requests.send(request).map_err(|_| StoreError::Closed)?;
         // It ends also when the waiter is answered or let go.
-        let _ = has_looked.await;
-        match timeout_at(deadline, &mut answered).await {
-            Ok(Ok(given)) => given.map(Some),
+        let _ = was_queried.await;
+        match timeout_at(deadline, &mut response).await {
+            Ok(Ok(granted)) => granted.map(Some),
             Ok(Err(_)) => Ok(None),
             Err(_) => {
                 // It may have been answered just now.
-                answered.close();
-                answered.try_recv().ok().transpose()
+                response.close();
+                response.try_recv().ok().transpose()
             }
         }
     }
@@ -113,8 +113,8 @@ pub(crate) struct GrantedTasks {
 impl GrantedTasks {
     /// Takes them out, each with when its claim was asked for.
     pub(crate) fn into_tasks(mut self) -> impl Iterator<Item = (PauseVersion, Claimed)> {
-        let asked = self.pause_version;
-        std::mem::take(&mut self.tasks).into_iter().map(move |task| (asked, task))
+        let version = self.pause_version;
+        std::mem::take(&mut self.tasks).into_iter().map(move |task| (version, task))
     }
 }
 
@@ -142,9 +142,9 @@ impl WaiterQueue {
     /// Somebody has come. Behind others who found nothing there is nothing to be found; but those who have gone may
     /// have gone before the last signal, which then nobody followed.
     fn update_after_join(&mut self) {
-        let others = self.waiters.len().saturating_sub(1);
-        let waits = self.waiters.iter().take(others).any(|waiter| !waiter.reply.is_closed());
-        match !self.needs_claim && waits {
+        let earlier = self.waiters.len().saturating_sub(1);
+        let is_waited_for = self.waiters.iter().take(earlier).any(|waiter| !waiter.reply.is_closed());
+        match !self.needs_claim && is_waited_for {
             true => self.notify_store_queried(),
             false => self.needs_claim = true,
         }
@@ -152,9 +152,9 @@ impl WaiterQueue {
 
     /// The store has been asked for all who stand here.
     fn notify_store_queried(&mut self) {
-        for told in self.waiters.iter_mut().filter_map(|waiter| waiter.store_queried.take()) {
+        for sender in self.waiters.iter_mut().filter_map(|waiter| waiter.store_queried.take()) {
             // One that has gone need not be told.
-            let _ = told.send(());
+            let _ = sender.send(());
         }
     }
 }
@@ -168,21 +168,21 @@ pub(crate) struct LongPollService {
 }
 
 impl LongPollService {
-    pub(crate) fn new(node: Arc<Node>, letters: BrokerRequests) -> Self {
-        Self { node, requests: letters.0, queues: HashMap::new(), last_sweep: Instant::now() }
+    pub(crate) fn new(node: Arc<Node>, requests: BrokerRequests) -> Self {
+        Self { node, requests: requests.0, queues: HashMap::new(), last_sweep: Instant::now() }
     }
 
     /// Serves until told to stop; then nobody waits any more, and what was not taken goes back.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        let mut letters = Vec::new();
-        while self.wait_for_requests(&mut letters, &stop).await {
-            self.handle_requests(&mut letters).await;
+        let mut requests = Vec::new();
+        while self.wait_for_requests(&mut requests, &stop).await {
+            self.handle_requests(&mut requests).await;
             self.serve_ready_queues().await;
         }
         self.queues.clear();
         self.requests.close();
-        while let Some(letter) = self.requests.recv().await {
-            if let BrokerRequest::Return(tasks) = letter {
+        while let Some(request) = self.requests.recv().await {
+            if let BrokerRequest::Return(tasks) = request {
                 self.release_tasks(tasks).await;
             }
         }
@@ -191,25 +191,25 @@ impl LongPollService {
     /// Waits until there is something to do. `false`: it is time to stop.
     async fn wait_for_requests(
         &mut self,
-        letters: &mut Vec<BrokerRequest>,
+        requests: &mut Vec<BrokerRequest>,
         stop: &CancellationToken,
     ) -> bool {
-        let nap = self.sleep_duration();
+        let duration = self.sleep_duration();
         tokio::select! {
             () = stop.cancelled() => return false,
-            _ = self.requests.recv_many(letters, REQUEST_BATCH) => {}
+            _ = self.requests.recv_many(requests, REQUEST_BATCH) => {}
             () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
-            () = sleep(nap) => {}
+            () = sleep(duration) => {}
         }
-        // A signal that came together with a letter concerns whoever wrote it.
+        // A signal that came together with a request concerns whoever wrote it.
         tokio::select! {
             biased;
             () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
             () = std::future::ready(()) => {}
         }
         let (now, at) = (self.node.time.now(), Instant::now());
-        for line in self.queues.values_mut().filter(|line| line.next_due.is_some_and(|due| due <= now)) {
-            line.needs_claim = true;
+        for queue in self.queues.values_mut().filter(|queue| queue.next_due.is_some_and(|due| due <= now)) {
+            queue.needs_claim = true;
         }
         // A signal may be lost, and workers may go without a word.
         if at.duration_since(self.last_sweep) >= self.node.settings.sweep_interval {
@@ -221,89 +221,90 @@ impl LongPollService {
     }
 
     fn mark_all_for_claim(&mut self) {
-        for line in self.queues.values_mut() {
-            line.needs_claim = true;
+        for queue in self.queues.values_mut() {
+            queue.needs_claim = true;
         }
     }
 
     fn sleep_duration(&self) -> Duration {
         let (at, now) = (Instant::now(), self.node.time.now());
         let sweep = (self.last_sweep + self.node.settings.sweep_interval).saturating_duration_since(at);
-        let lines = self.queues.values().filter_map(|line| match line.needs_claim {
-            true => Some(line.claim_not_before.saturating_duration_since(at)),
-            false => line.next_due.map(|due| due.since(now).max(EMPTY_CLAIM_PAUSE)),
+        let lines = self.queues.values().filter_map(|queue| match queue.needs_claim {
+            true => Some(queue.claim_not_before.saturating_duration_since(at)),
+            false => queue.next_due.map(|due| due.since(now).max(EMPTY_CLAIM_PAUSE)),
         });
         lines.chain([sweep]).min().unwrap_or(sweep)
     }
 
     /// What comes back is there for those who come.
-    async fn handle_requests(&mut self, letters: &mut Vec<BrokerRequest>) {
-        let (mut back, mut come) = (Vec::new(), Vec::new());
-        for letter in letters.drain(..) {
-            match letter {
-                BrokerRequest::Return(tasks) => back.extend(tasks),
-                BrokerRequest::Wait(errand, waiter) => come.push((errand, waiter)),
+    async fn handle_requests(&mut self, requests: &mut Vec<BrokerRequest>) {
+        let (mut returned, mut joining) = (Vec::new(), Vec::new());
+        for request in requests.drain(..) {
+            match request {
+                BrokerRequest::Return(tasks) => returned.extend(tasks),
+                BrokerRequest::Wait(filter, waiter) => joining.push((filter, waiter)),
             }
         }
-        if !back.is_empty() {
-            self.release_tasks(back).await;
+        if !returned.is_empty() {
+            self.release_tasks(returned).await;
             self.mark_all_for_claim();
         }
-        let fresh = || WaiterQueue {
+        let new_queue = || WaiterQueue {
             waiters: VecDeque::new(),
             needs_claim: true,
             claim_not_before: Instant::now(),
             next_due: None,
         };
-        for (errand, waiter) in come {
-            let line = self.queues.entry(errand).or_insert_with(fresh);
-            line.waiters.push_back(waiter);
-            line.update_after_join();
+        for (filter, waiter) in joining {
+            let queue = self.queues.entry(filter).or_insert_with(new_queue);
+            queue.waiters.push_back(waiter);
+            queue.update_after_join();
         }
     }
 
     /// One claim for each line that may get something.
     async fn serve_ready_queues(&mut self) {
         let at = Instant::now();
-        let ready = self.queues.iter().filter(|(_, line)| line.needs_claim && line.claim_not_before <= at);
-        let ready: Vec<PullFilter> = ready.map(|(errand, _)| errand.clone()).collect();
-        for errand in ready {
-            if let Some(mut line) = self.queues.remove(&errand) {
-                self.serve_queue(&errand, &mut line).await;
-                if !line.waiters.is_empty() {
-                    self.queues.insert(errand, line);
+        let ready = self.queues.iter().filter(|(_, queue)| queue.needs_claim && queue.claim_not_before <= at);
+        let ready: Vec<PullFilter> = ready.map(|(filter, _)| filter.clone()).collect();
+        for filter in ready {
+            if let Some(mut queue) = self.queues.remove(&filter) {
+                self.serve_queue(&filter, &mut queue).await;
+                if !queue.waiters.is_empty() {
+                    self.queues.insert(filter, queue);
                 }
             }
         }
     }
 
-    async fn serve_queue(&self, errand: &PullFilter, line: &mut WaiterQueue) {
-        line.waiters.retain(|waiter| !waiter.reply.is_closed());
-        let max = line.waiters.iter().map(|waiter| waiter.max).sum::<usize>().min(MAX_TASKS_PER_CLAIM);
+    async fn serve_queue(&self, filter: &PullFilter, queue: &mut WaiterQueue) {
+        queue.waiters.retain(|waiter| !waiter.reply.is_closed());
+        let max = queue.waiters.iter().map(|waiter| waiter.max).sum::<usize>().min(MAX_TASKS_PER_CLAIM);
         if max == 0 {
             return;
         }
         if !self.node.time.is_in_service() {
-            line.needs_claim = false;
+            queue.needs_claim = false;
             return;
         }
         let at = self.node.time.now();
-        let by = Claimant::Worker { until: at.plus(errand.lease), tenant: errand.tenant.clone() };
-        let asked = self.node.start_gate.pause_version();
-        let claim = Claim { by, handlers: errand.handlers.clone(), max };
+        let by = Claimant::Worker { until: at.plus(filter.lease), tenant: filter.tenant.clone() };
+        let pause_version = self.node.start_gate.pause_version();
+        let claim = Claim { by, handlers: filter.handlers.clone(), max };
         match self.node.store.claim(claim, at).await {
             Ok(claims) => {
-                let any = !claims.tasks.is_empty();
-                line.needs_claim = claims.more && any;
-                line.claim_not_before = Instant::now() + if any { Duration::ZERO } else { EMPTY_CLAIM_PAUSE };
-                line.next_due = claims.next_due;
-                self.distribute_tasks(line, claims.tasks.into(), asked).await;
-                line.notify_store_queried();
+                let has_tasks = !claims.tasks.is_empty();
+                queue.needs_claim = claims.more && has_tasks;
+                queue.claim_not_before =
+                    Instant::now() + if has_tasks { Duration::ZERO } else { EMPTY_CLAIM_PAUSE };
+                queue.next_due = claims.next_due;
+                self.distribute_tasks(queue, claims.tasks.into(), pause_version).await;
+                queue.notify_store_queried();
             }
             Err(error) => {
                 self.node.count_store_error();
-                tracing::debug!(%error, workers = line.waiters.len(), "workers get no answer from the store");
-                for waiter in line.waiters.drain(..) {
+                tracing::debug!(%error, workers = queue.waiters.len(), "workers get no answer from the store");
+                for waiter in queue.waiters.drain(..) {
                     let _ = waiter.reply.send(Err(error.clone()));
                 }
             }
@@ -312,21 +313,18 @@ impl LongPollService {
 
     async fn distribute_tasks(
         &self,
-        line: &mut WaiterQueue,
+        queue: &mut WaiterQueue,
         mut tasks: VecDeque<Claimed>,
-        asked: PauseVersion,
+        pause_version: PauseVersion,
     ) {
-        while !tasks.is_empty() && !line.waiters.is_empty() {
-            for share in split_evenly(line.waiters.iter().map(|waiter| waiter.max), tasks.len()) {
-                let Some(waiter) = line.waiters.pop_front() else { break };
-                let given = tasks.drain(..share).collect();
-                let given = GrantedTasks {
-                    tasks: given,
-                    pause_version: asked,
-                    broker: self.node.pull_broker.clone(),
-                };
-                if let Err(Ok(given)) = waiter.reply.send(Ok(given)) {
-                    tasks.extend(given.into_tasks().map(|(_, task)| task));
+        while !tasks.is_empty() && !queue.waiters.is_empty() {
+            for share in split_evenly(queue.waiters.iter().map(|waiter| waiter.max), tasks.len()) {
+                let Some(waiter) = queue.waiters.pop_front() else { break };
+                let granted = tasks.drain(..share).collect();
+                let granted =
+                    GrantedTasks { tasks: granted, pause_version, broker: self.node.pull_broker.clone() };
+                if let Err(Ok(granted)) = waiter.reply.send(Ok(granted)) {
+                    tasks.extend(granted.into_tasks().map(|(_, task)| task));
                 }
             }
         }
@@ -363,15 +361,15 @@ impl LongPollService {
 }
 
 /// How many of `tasks` each waiter gets, from the front: one each, and then one more each, up to what it can take.
-fn split_evenly(most: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
-    let mut shares: Vec<(usize, usize)> = most.take(tasks).map(|most| (0, most)).collect();
+fn split_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
+    let mut shares: Vec<(usize, usize)> = limits.take(tasks).map(|limit| (0, limit)).collect();
     let mut left = tasks;
-    let mut dealt = true;
-    while left > 0 && dealt {
-        dealt = false;
-        for (share, most) in &mut shares {
-            if left > 0 && share < most {
-                (*share, left, dealt) = (*share + 1, left - 1, true);
+    let mut has_progress = true;
+    while left > 0 && has_progress {
+        has_progress = false;
+        for (share, limit) in &mut shares {
+            if left > 0 && share < limit {
+                (*share, left, has_progress) = (*share + 1, left - 1, true);
             }
         }
     }
@@ -384,10 +382,10 @@ mod tests {
 
     #[test]
     fn each_waiter_gets_one_task_before_any_gets_a_second() {
-        let deal = |most: &[usize], tasks| split_evenly(most.iter().copied(), tasks);
-        assert_eq!(deal(&[10, 10, 10], 2), [1, 1]);
-        assert_eq!(deal(&[10, 1, 10], 7), [3, 1, 3]);
-        assert_eq!(deal(&[1, 2], 9), [1, 2]);
-        assert!(deal(&[3], 0).is_empty() && deal(&[], 3).is_empty());
+        let split = |limits: &[usize], tasks| split_evenly(limits.iter().copied(), tasks);
+        assert_eq!(split(&[10, 10, 10], 2), [1, 1]);
+        assert_eq!(split(&[10, 1, 10], 7), [3, 1, 3]);
+        assert_eq!(split(&[1, 2], 9), [1, 2]);
+        assert!(split(&[3], 0).is_empty() && split(&[], 3).is_empty());
     }
 }

@@ -61,7 +61,7 @@ impl LeaseCache {
             });
         }
         let (task, since, until) = match read_lease(store, id, fence).await? {
-            Ok(held) => held,
+            Ok(lease) => lease,
             Err(rejected) => return Ok(Err(rejected)),
         };
         let task = summarize_task(store, task, fence).await?;
@@ -87,11 +87,11 @@ impl LeaseCache {
         id: &TaskId,
         fence: i64,
     ) -> Result<Result<(), Rejected>, StoreError> {
-        let held = read_lease(store, id, fence).await?.map(|_| ());
-        if held.is_err() {
+        let lease = read_lease(store, id, fence).await?.map(|_| ());
+        if lease.is_err() {
             self.drop_cached_lease(fence);
         }
-        Ok(held)
+        Ok(lease)
     }
 
     /// How long a lease lasts that is renewed without a word.

@@ -1,7 +1,7 @@
-//! How much of its allowance an attempt has used that another node gave out, or this one before it was started anew.
+//! How much of its quota an attempt has used that another node gave out, or this one before it was started anew.
 //!
 //! The store numbers the lines of a task and does not tell its attempts apart. Those of the last attempt are at the end:
-//! so the end is sought, in a few steps, and no more is read from there than an attempt may log.
+//! so the end is sought, in a few steps, and no more is read from existing than an attempt may log.
 
 use pointsman_core::store::{Store, StoreError, StoredLine};
 use pointsman_core::{TaskId, Timestamp};
@@ -17,33 +17,33 @@ pub(super) async fn read_log_quota(
     task: &ClaimSummary,
     since: Timestamp,
 ) -> Result<LogQuota, StoreError> {
-    let mut allowance = LogQuota::default();
+    let mut quota = LogQuota::default();
     let mut from = find_log_end(store, &task.id).await?.saturating_sub(MAX_ATTEMPT_LINES as u64 + 1);
-    while !allowance.is_used_up() {
+    while !quota.is_used_up() {
         let lines = read_log_page(store, &task.id, from, PAGE_SIZE).await?;
         let Some(last) = lines.last() else { break };
         from = last.number + 1;
-        // What was written before the attempt began was written by another, if there was another.
+        // What was written before the attempt began was written by another, if existing was another.
         let own = lines.iter().filter(|stored| task.attempt <= 1 || stored.line.time >= since);
-        own.for_each(|stored| allowance.count_stored_line(&stored.line));
+        own.for_each(|stored| quota.count_stored_line(&stored.line));
     }
-    Ok(allowance)
+    Ok(quota)
 }
 
-/// A number that no line has reached, and not many more than there are lines.
+/// A number that no line has reached, and not many more than existing are lines.
 async fn find_log_end(store: &dyn Store, id: &TaskId) -> Result<u64, StoreError> {
-    let (mut there, mut beyond) = (0, 1);
-    while !read_log_page(store, id, beyond, 1).await?.is_empty() {
-        (there, beyond) = (beyond, beyond * 2);
+    let (mut existing, mut missing) = (0, 1);
+    while !read_log_page(store, id, missing, 1).await?.is_empty() {
+        (existing, missing) = (missing, missing * 2);
     }
-    while beyond - there > 1 {
-        let middle = there + (beyond - there) / 2;
+    while missing - existing > 1 {
+        let middle = existing + (missing - existing) / 2;
         match read_log_page(store, id, middle, 1).await?.is_empty() {
-            true => beyond = middle,
-            false => there = middle,
+            true => missing = middle,
+            false => existing = middle,
         }
     }
-    Ok(beyond)
+    Ok(missing)
 }
 
 async fn read_log_page(

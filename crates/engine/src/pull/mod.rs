@@ -68,16 +68,17 @@ impl Engine {
             return Ok(vec![]);
         }
         let node = self.node();
-        let errand = PullFilter { handlers: Arc::new(handlers), tenant, lease };
+        let filter = PullFilter { handlers: Arc::new(handlers), tenant, lease };
         let deadline = Instant::now() + wait.min(MAX_WAIT);
         loop {
-            let Some(given) = node.pull_broker.wait_for_tasks(errand.clone(), max, deadline).await? else {
+            let Some(granted) = node.pull_broker.wait_for_tasks(filter.clone(), max, deadline).await? else {
                 return Ok(vec![]);
             };
             // A rule that was set since the claim takes back what it holds.
-            let (held, tasks): (Vec<_>, Vec<_>) =
-                given.into_tasks().partition(|(asked, task)| node.start_gate.is_paused_since(*asked, task));
-            node.pull_broker.return_tasks(held.into_iter().map(|(_, task)| task).collect());
+            let (paused, tasks): (Vec<_>, Vec<_>) = granted
+                .into_tasks()
+                .partition(|(version, task)| node.start_gate.is_paused_since(*version, task));
+            node.pull_broker.return_tasks(paused.into_iter().map(|(_, task)| task).collect());
             if !tasks.is_empty() {
                 return Ok(tasks
                     .into_iter()
@@ -150,7 +151,7 @@ impl Engine {
             return Ok(Ok(stored));
         }
         // Nothing was added: the task is no longer the worker's, or it has said all that it may.
-        node.lease_cache.drop_if_lost(&*node.store, id, fence).await.map(|held| held.map(|()| 0))
+        node.lease_cache.drop_if_lost(&*node.store, id, fence).await.map(|lease| lease.map(|()| 0))
     }
 
     /// Ends a worker's attempt, with all that commits with its end. For whom a worker may emit, whoever let it in

@@ -55,26 +55,28 @@ impl RateLimiter {
 }
 
 impl RedriveJob {
-    pub(super) fn new(engine: Engine, view: Arc<Mutex<Redrive>>) -> Self {
-        let rate = lock_status(&view).rate;
-        Self {
-            engine,
-            status: view,
-            rate_limiter: rate.map(|rate| RateLimiter { rate, next_at: Instant::now() }),
-        }
+    pub(super) fn new(engine: Engine, status: Arc<Mutex<Redrive>>) -> Self {
+        let rate = lock_status(&status).rate;
+        Self { engine, status, rate_limiter: rate.map(|rate| RateLimiter { rate, next_at: Instant::now() }) }
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let ended = stop.run_until_cancelled(self.run_to_end()).await;
         let state = match ended {
             Some(Ok(())) => RedriveState::Done,
-            Some(Err(why)) => RedriveState::Stopped(why),
+            Some(Err(reason)) => RedriveState::Stopped(reason),
             None => RedriveState::Stopped("it was told to stop".into()),
         };
-        let mut view = lock_status(&self.status);
-        tracing::info!(job = view.id, by = view.by, ?state, retried = view.retried, "a redrive has ended");
-        view.state = state;
-        view.ended_at = Some(self.engine.now());
+        let mut status = lock_status(&self.status);
+        tracing::info!(
+            job = status.id,
+            by = status.by,
+            ?state,
+            retried = status.retried,
+            "a redrive has ended"
+        );
+        status.state = state;
+        status.ended_at = Some(self.engine.now());
     }
 
     async fn run_to_end(&mut self) -> Result<(), String> {
@@ -83,20 +85,20 @@ impl RedriveJob {
         if let Some(canaries) = canary {
             let changes = self.engine.subscribe_task_changes();
             let first = self.retry_canaries(&mut found, canaries.min(MAX_CANARIES)).await?;
-            self.update_status(|view| view.state = RedriveState::Canary);
+            self.update_status(|status| status.state = RedriveState::Canary);
             self.wait_for_canaries(first, changes).await?;
-            self.update_status(|view| view.state = RedriveState::Running);
+            self.update_status(|status| status.state = RedriveState::Running);
         }
         while !found.tasks.is_empty() {
-            let most = self.wait_for_batch().await.min(found.tasks.len());
-            self.retry_batch(found.tasks.drain(..most).collect()).await?;
+            let count = self.wait_for_batch().await.min(found.tasks.len());
+            self.retry_batch(found.tasks.drain(..count).collect()).await?;
         }
         Ok(())
     }
 
     async fn wait_for_batch(&mut self) -> usize {
         match &mut self.rate_limiter {
-            Some(pace) => pace.wait_for_batch().await,
+            Some(limiter) => limiter.wait_for_batch().await,
             None => RETRY_BATCH,
         }
     }
@@ -104,8 +106,8 @@ impl RedriveJob {
     /// Reads what matches, which comes the newest first.
     async fn read_matching(&self) -> Result<MatchedTasks, String> {
         let (filter, canaries) = {
-            let view = lock_status(&self.status);
-            (view.filter.clone(), view.canary.unwrap_or(0).min(MAX_CANARIES))
+            let status = lock_status(&self.status);
+            (status.filter.clone(), status.canary.unwrap_or(0).min(MAX_CANARIES))
         };
         let mut found = MatchedTasks { tasks: VecDeque::new(), canary_ids: VecDeque::new() };
         let mut before = None;
@@ -117,7 +119,7 @@ impl RedriveJob {
                 found.canary_ids.push_front(task.id);
                 found.canary_ids.truncate(canaries);
             }
-            self.update_status(|view| view.matched = found.tasks.len() as u64);
+            self.update_status(|status| status.matched = found.tasks.len() as u64);
             before = page.next;
             if before.is_none() {
                 return Ok(found);
@@ -134,11 +136,11 @@ impl RedriveJob {
         let mut sent = Vec::new();
         let mut left = canaries.min(found.tasks.len());
         while left > 0 {
-            let most = self.wait_for_batch().await.min(left);
-            left -= most;
-            let results = self.retry_batch(found.tasks.drain(..most).collect()).await?;
-            let names = found.canary_ids.drain(..most.min(found.canary_ids.len()));
-            sent.extend(names.zip(results).filter(|(_, result)| result.is_ok()).map(|(name, _)| name));
+            let count = self.wait_for_batch().await.min(left);
+            left -= count;
+            let results = self.retry_batch(found.tasks.drain(..count).collect()).await?;
+            let ids = found.canary_ids.drain(..count.min(found.canary_ids.len()));
+            sent.extend(ids.zip(results).filter(|(_, result)| result.is_ok()).map(|(id, _)| id));
         }
         match sent.is_empty() && !found.tasks.is_empty() {
             true => Err("none of the first could be retried, so that they tell nothing of the others".into()),
@@ -154,9 +156,9 @@ impl RedriveJob {
         mut changes: broadcast::Receiver<TaskChange>,
     ) -> Result<(), String> {
         let mut left: BTreeSet<TaskId> = canaries.into_iter().collect();
-        let mut patience = StoreBackoff::new();
+        let mut backoff = StoreBackoff::new();
         while let Some(first) = left.first() {
-            let id = match timeout(patience.next_delay(), wait_for_end(&left, &mut changes)).await {
+            let id = match timeout(backoff.next_delay(), wait_for_end(&left, &mut changes)).await {
                 Ok(TaskChange { id, status: Status::Done, .. }) => {
                     left.remove(&id);
                     continue;
@@ -167,7 +169,7 @@ impl RedriveJob {
             let task = self.retry_until_answered(|store| store.task(&id)).await?;
             if has_succeeded(&id, task.map(|(task, _)| task).as_ref())? {
                 left.remove(&id);
-                patience.reset();
+                backoff.reset();
             }
         }
         Ok(())
@@ -177,9 +179,9 @@ impl RedriveJob {
         let results =
             self.retry_until_answered(|store| store.retry(tasks.clone(), self.engine.now())).await?;
         let retried = results.iter().filter(|result| result.is_ok()).count() as u64;
-        self.update_status(|view| {
-            view.retried += retried;
-            view.refused += results.len() as u64 - retried;
+        self.update_status(|status| {
+            status.retried += retried;
+            status.refused += results.len() as u64 - retried;
         });
         self.engine.wake_services();
         let again = tasks.iter().zip(&results).filter(|(_, result)| result.is_ok());
@@ -189,26 +191,26 @@ impl RedriveJob {
     }
 
     /// Asks the store until it answers.
-    async fn retry_until_answered<'a, T, F>(&'a self, ask: impl Fn(&'a dyn Tasks) -> F) -> Result<T, String>
+    async fn retry_until_answered<'a, T, F>(&'a self, call: impl Fn(&'a dyn Tasks) -> F) -> Result<T, String>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        let mut patience = StoreBackoff::new();
+        let mut backoff = StoreBackoff::new();
         loop {
-            match ask(&**self.engine.store()).await {
+            match call(&**self.engine.store()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error @ StoreError::Closed) => return Err(error.to_string()),
                 Err(error) => {
                     self.engine.node().count_store_error();
                     tracing::debug!(%error, "a redrive waits for the store");
-                    sleep(patience.next_delay()).await;
+                    sleep(backoff.next_delay()).await;
                 }
             }
         }
     }
 
-    fn update_status(&self, change: impl FnOnce(&mut Redrive)) {
-        change(&mut lock_status(&self.status));
+    fn update_status(&self, update: impl FnOnce(&mut Redrive)) {
+        update(&mut lock_status(&self.status));
     }
 }
 

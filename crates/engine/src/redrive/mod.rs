@@ -125,9 +125,9 @@ impl PreparedRedrive {
 
     /// Takes its place again, unless too many redrives run by now, or one for the same tasks.
     pub fn reserve_again(&self) -> Result<(), RedriveRefused> {
-        let view = self.status();
+        let status = self.status();
         let mut jobs = self.engine.node().redrive_jobs.lock_jobs();
-        check_admission(&jobs, &view.filter)?;
+        check_admission(&jobs, &status.filter)?;
         jobs.insert(self.number, RedriveEntry { status: self.status.clone(), stop: self.stop.clone() });
         Ok(())
     }
@@ -190,11 +190,11 @@ fn drop_oldest_ended(jobs: &mut BTreeMap<u64, RedriveEntry>) {
 fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
     let (mut running, mut same) = (0, None);
     for job in jobs.values() {
-        let view = lock_status(&job.status);
-        if !view.state.has_ended() {
+        let status = lock_status(&job.status);
+        if !status.state.has_ended() {
             running += 1;
-            if view.filter == *filter {
-                same = Some(view.id.clone());
+            if status.filter == *filter {
+                same = Some(status.id.clone());
             }
         }
     }
@@ -205,8 +205,8 @@ fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> R
     }
 }
 
-fn lock_status(view: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
-    view.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_status(status: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
+    status.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {
@@ -226,7 +226,7 @@ impl Engine {
         let number = redrives.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         // Jobs of two nodes are never called the same, nor those of one before and after a start.
         let id = format!("{}-{number}", node.id());
-        let view = Arc::new(Mutex::new(Redrive {
+        let status = Arc::new(Mutex::new(Redrive {
             id,
             filter,
             rate,
@@ -240,9 +240,9 @@ impl Engine {
             ended_at: None,
         }));
         let stop = redrives.stop.child_token();
-        jobs.insert(number, RedriveEntry { status: view.clone(), stop: stop.clone() });
+        jobs.insert(number, RedriveEntry { status: status.clone(), stop: stop.clone() });
         drop_oldest_ended(&mut jobs);
-        Ok(PreparedRedrive { engine: self.clone(), number, status: view, stop, is_started: false })
+        Ok(PreparedRedrive { engine: self.clone(), number, status, stop, is_started: false })
     }
 
     /// The redrives that run on this node, and the last ones that have ended, the newest first.
@@ -265,8 +265,8 @@ impl Engine {
     pub fn stop_redrive(&self, id: &str) -> bool {
         let jobs = self.node().redrive_jobs.lock_jobs();
         let found = jobs.values().find(|job| {
-            let view = lock_status(&job.status);
-            view.id == id && !view.state.has_ended()
+            let status = lock_status(&job.status);
+            status.id == id && !status.state.has_ended()
         });
         found.inspect(|job| job.stop.cancel()).is_some()
     }

@@ -46,26 +46,26 @@ pub(super) struct DueTimes {
 /// there so that something runs after a gap, so it fires the latest of them only where nothing newer fires
 /// anyway.
 pub(super) fn decide_due_times(schedule: &ScheduleSpec, settled: Timestamp, now: Timestamp) -> DueTimes {
-    let (mut planned, passed_over) = newest_planned_times(&schedule.cron, settled, now);
+    let (mut planned, has_omitted_older) = newest_planned_times(&schedule.cron, settled, now);
     // A time is put off by less than what lies between it and the next: only the last can be still to come.
     planned.pop_if(|last| due_time(schedule, *last) > now);
     let ages: Vec<_> = planned.iter().map(|planned| now.since(due_time(schedule, *planned))).collect();
     let too_old = ages.partition_point(|age| *age > MISSED);
     let overtaken = ages.partition_point(|age| *age > ON_TIME).min(ages.len().saturating_sub(1));
-    let missed = too_old.max(overtaken);
-    let lone = missed == ages.len();
-    let verdict = |(at, age): (usize, &Duration)| match age {
+    let missed_count = too_old.max(overtaken);
+    let all_missed = missed_count == ages.len();
+    let decision = |(at, age): (usize, &Duration)| match age {
         age if *age <= ON_TIME => FireDecision::Fire(Punctual::OnTime),
-        _ if at >= missed => FireDecision::Fire(Punctual::Late),
+        _ if at >= missed_count => FireDecision::Fire(Punctual::Late),
         age if *age > schedule.catch_up_window => FireDecision::Skip,
         _ => match schedule.catch_up {
             CatchUp::All => FireDecision::Fire(Punctual::CaughtUp),
-            CatchUp::One if lone && at + 1 == missed => FireDecision::Fire(Punctual::CaughtUp),
+            CatchUp::One if all_missed && at + 1 == missed_count => FireDecision::Fire(Punctual::CaughtUp),
             CatchUp::One | CatchUp::None => FireDecision::Skip,
         },
     };
-    let times = planned.iter().copied().zip(ages.iter().enumerate().map(verdict)).collect();
-    DueTimes { times, has_omitted_older: passed_over }
+    let times = planned.iter().copied().zip(ages.iter().enumerate().map(decision)).collect();
+    DueTimes { times, has_omitted_older }
 }
 
 /// Which planned times are made up for after a rule was lifted that held the schedule from `unmet` on: all of
@@ -76,14 +76,14 @@ pub(super) fn times_to_catch_up(
     settled: Timestamp,
     now: Timestamp,
 ) -> Vec<Timestamp> {
-    let (mut held, _) = newest_planned_times(&schedule.cron, unmet.minus(ONE_MICROSECOND), settled);
-    held.retain(|planned| now.since(due_time(schedule, *planned)) <= schedule.catch_up_window);
+    let (mut paused, _) = newest_planned_times(&schedule.cron, unmet.minus(ONE_MICROSECOND), settled);
+    paused.retain(|planned| now.since(due_time(schedule, *planned)) <= schedule.catch_up_window);
     match schedule.catch_up {
-        CatchUp::All => held,
+        CatchUp::All => paused,
         CatchUp::None => vec![],
         // A newer one has come up and will run.
         CatchUp::One if next_due_time(schedule, settled).is_some_and(|next| next <= now) => vec![],
-        CatchUp::One => held.pop().into_iter().collect(),
+        CatchUp::One => paused.pop().into_iter().collect(),
     }
 }
 

@@ -34,21 +34,21 @@ fn schedule(when: &str, catch_up: CatchUp, within: Duration) -> ScheduleSpec {
 }
 
 fn decided_times(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<(String, FireDecision)> {
-    let reckoning = decide_due_times(schedule, at(settled), at(now));
-    assert!(!reckoning.has_omitted_older);
-    reckoning.times.into_iter().map(|(planned, verdict)| (planned.to_string(), verdict)).collect()
+    let due_times = decide_due_times(schedule, at(settled), at(now));
+    assert!(!due_times.has_omitted_older);
+    due_times.times.into_iter().map(|(planned, decision)| (planned.to_string(), decision)).collect()
 }
 
 /// The verdicts for planned times, which are not looked at.
 fn decisions(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<FireDecision> {
-    decided_times(schedule, settled, now).into_iter().map(|(_, verdict)| verdict).collect()
+    decided_times(schedule, settled, now).into_iter().map(|(_, decision)| decision).collect()
 }
 
 #[test]
 fn recent_times_fire_under_every_policy() {
     for catch_up in [CatchUp::One, CatchUp::All, CatchUp::None] {
         let hourly = schedule("@hourly", catch_up, Duration::ZERO);
-        for (settled, now, want) in [
+        for (settled, now, expected) in [
             ("11:00:00", "11:59:59.999999", vec![]),
             ("11:00:00", "12:00:00", vec![FIRE]),
             ("11:00:00", "12:00:05", vec![FIRE]),
@@ -60,14 +60,14 @@ fn recent_times_fire_under_every_policy() {
             // A clock that was put back.
             ("12:00:00", "10:30:00", vec![]),
         ] {
-            assert_eq!(decisions(&hourly, settled, now), want, "{catch_up:?} {settled} {now}");
+            assert_eq!(decisions(&hourly, settled, now), expected, "{catch_up:?} {settled} {now}");
         }
     }
 }
 
 #[test]
 fn missed_times_follow_the_catch_up_policy() {
-    for (catch_up, within, settled, now, want) in [
+    for (catch_up, within, settled, now, expected) in [
         // The latest fires, the others do not.
         (CatchUp::One, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, CAUGHT_UP]),
         (CatchUp::One, DAY, "09:00:00", "10:30:00", vec![CAUGHT_UP]),
@@ -84,13 +84,13 @@ fn missed_times_follow_the_catch_up_policy() {
         (CatchUp::None, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, LATE]),
     ] {
         let hourly = schedule("@hourly", catch_up, within);
-        assert_eq!(decisions(&hourly, settled, now), want, "{catch_up:?} {within:?} {settled} {now}");
+        assert_eq!(decisions(&hourly, settled, now), expected, "{catch_up:?} {within:?} {settled} {now}");
     }
 }
 
 #[test]
 fn frequent_schedules_fire_once_after_a_short_gap() {
-    for (catch_up, now, want) in [
+    for (catch_up, now, expected) in [
         (CatchUp::One, "10:00:46", vec![SKIP, SKIP, LATE]),
         (CatchUp::One, "10:00:42", vec![SKIP, SKIP, FIRE]),
         (CatchUp::None, "10:00:46", vec![SKIP, SKIP, LATE]),
@@ -99,7 +99,7 @@ fn frequent_schedules_fire_once_after_a_short_gap() {
         (CatchUp::One, "10:00:04", vec![FIRE]),
     ] {
         let often = schedule("every 20s", catch_up, DAY);
-        assert_eq!(decisions(&often, "09:59:40", now), want, "{catch_up:?} {now}");
+        assert_eq!(decisions(&often, "09:59:40", now), expected, "{catch_up:?} {now}");
     }
     let each_second = schedule("every 1s", CatchUp::One, DAY);
     assert_eq!(decisions(&each_second, "10:00:00", "10:00:04"), vec![FIRE; 4]);
@@ -107,17 +107,18 @@ fn frequent_schedules_fire_once_after_a_short_gap() {
 
 #[test]
 fn work_after_a_gap_is_bounded() {
-    for (catch_up, want) in [(CatchUp::One, 0), (CatchUp::All, MAX_PLANNED_TIMES - 6), (CatchUp::None, 0)] {
+    for (catch_up, expected) in [(CatchUp::One, 0), (CatchUp::All, MAX_PLANNED_TIMES - 6), (CatchUp::None, 0)]
+    {
         let each_second = schedule("every 1s", catch_up, DAY);
         let now = at("12:00:00");
-        let DueTimes { times, has_omitted_older: passed_over } =
+        let DueTimes { times, has_omitted_older } =
             decide_due_times(&each_second, now.minus(DAY * 3650), now);
-        assert!(passed_over);
+        assert!(has_omitted_older);
         assert_eq!((times.len(), times.last().unwrap().0), (MAX_PLANNED_TIMES, now));
         assert!(times.is_sorted_by(|a, b| a.0 < b.0));
-        let caught_up = times.iter().filter(|(_, verdict)| *verdict == CAUGHT_UP).count();
+        let caught_up = times.iter().filter(|(_, decision)| *decision == CAUGHT_UP).count();
         // What came up within the last seconds is not missed yet.
-        assert_eq!(caught_up, want, "{catch_up:?}");
+        assert_eq!(caught_up, expected, "{catch_up:?}");
         let just = decide_due_times(&each_second, now.minus(SECOND * MAX_PLANNED_TIMES as u32), now);
         assert_eq!((just.times.len(), just.has_omitted_older), (MAX_PLANNED_TIMES, false));
     }
@@ -164,13 +165,13 @@ fn intervals_run_through_a_doubled_hour_and_omit_a_skipped_one() {
         let half_hourly = schedule_in(zone, "*/30 * * * *", CatchUp::All, DAY * 2);
         let all = decided_times(&half_hourly, settled, now);
         assert_eq!(all.len(), count, "{zone} {settled}");
-        assert!(all.iter().all(|(_, verdict)| *verdict != SKIP));
+        assert!(all.iter().all(|(_, decision)| *decision != SKIP));
     }
 }
 
 #[test]
 fn paused_times_are_caught_up_by_the_policy() {
-    for (catch_up, within, settled, now, want) in [
+    for (catch_up, within, settled, now, expected) in [
         (CatchUp::One, DAY, "10:00:00", "10:30:00", vec!["10:00:00"]),
         (CatchUp::All, DAY, "10:00:00", "10:30:00", vec!["08:00:00", "09:00:00", "10:00:00"]),
         (CatchUp::None, DAY, "10:00:00", "10:30:00", vec![]),
@@ -185,8 +186,8 @@ fn paused_times_are_caught_up_by_the_policy() {
     ] {
         let hourly = schedule("@hourly", catch_up, within);
         let made_up = times_to_catch_up(&hourly, at("08:00:00"), at(settled), at(now));
-        let want: Vec<_> = want.into_iter().map(at).collect();
-        assert_eq!(made_up, want, "{catch_up:?} {within:?} {settled} {now}");
+        let expected: Vec<_> = expected.into_iter().map(at).collect();
+        assert_eq!(made_up, expected, "{catch_up:?} {within:?} {settled} {now}");
     }
 }
 
@@ -195,10 +196,10 @@ fn jitter_is_spread_deterministic_and_keeps_the_order() {
     let span = Duration::from_secs(600);
     let jittery = ScheduleSpec { jitter: span, ..schedule("every 1m", CatchUp::All, DAY) };
     let planned: Vec<_> = jittery.cron.between(at("06:00:00"), at("12:00:00")).collect();
-    let up: Vec<_> = planned.iter().map(|planned| due_time(&jittery, *planned)).collect();
-    assert_eq!(up, planned.iter().map(|planned| due_time(&jittery, *planned)).collect::<Vec<_>>());
-    assert!(up.is_sorted_by(|a, b| a < b), "the next planned time bounds it");
-    let offsets: Vec<_> = up.iter().zip(&planned).map(|(up, planned)| up.since(*planned)).collect();
+    let due_times: Vec<_> = planned.iter().map(|planned| due_time(&jittery, *planned)).collect();
+    assert_eq!(due_times, planned.iter().map(|planned| due_time(&jittery, *planned)).collect::<Vec<_>>());
+    assert!(due_times.is_sorted_by(|a, b| a < b), "the next planned time bounds it");
+    let offsets: Vec<_> = due_times.iter().zip(&planned).map(|(up, planned)| up.since(*planned)).collect();
     let early = offsets.iter().filter(|offset| **offset < SECOND * 30).count();
     assert!((120..240).contains(&early), "{early} of {} in the first half", offsets.len());
     let renamed = ScheduleSpec { name: ScheduleName::new("t").unwrap(), ..jittery.clone() };
@@ -215,11 +216,11 @@ fn a_jittered_time_is_on_time_at_its_due_time() {
     let up = due_time(&daily, planned);
     assert!(up > planned);
     assert_eq!(next_due_time(&daily, before), Some(up));
-    let verdict = |now| decide_due_times(&daily, before, now).times;
-    assert_eq!(verdict(up.minus(ONE_MICROSECOND)), []);
-    assert_eq!(verdict(up), [(planned, FIRE)]);
-    assert_eq!(verdict(up.plus(MISSED)), [(planned, LATE)]);
-    assert_eq!(verdict(up.plus(MISSED + ONE_MICROSECOND)), [(planned, CAUGHT_UP)]);
+    let decision = |now| decide_due_times(&daily, before, now).times;
+    assert_eq!(decision(up.minus(ONE_MICROSECOND)), []);
+    assert_eq!(decision(up), [(planned, FIRE)]);
+    assert_eq!(decision(up.plus(MISSED)), [(planned, LATE)]);
+    assert_eq!(decision(up.plus(MISSED + ONE_MICROSECOND)), [(planned, CAUGHT_UP)]);
 }
 
 #[test]
@@ -231,8 +232,8 @@ fn a_scheduled_event_names_its_schedule_and_planned_time() {
     let Makes::Event(event) = action_for_time(&hourly, at("12:00:00")) else { panic!("it makes an event") };
     assert_eq!(event.planned, Some(at("12:00:00")));
     let context: Vec<_> = event.context.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let want = [("planned_at", "2026-01-31T12:00:00.000000Z"), ("schedule", "s"), ("team", "books")];
-    assert_eq!(context, want);
+    let expected = [("planned_at", "2026-01-31T12:00:00.000000Z"), ("schedule", "s"), ("team", "books")];
+    assert_eq!(context, expected);
     let run = Makes::Run(NewRun { pair: "shop/orders".parse().unwrap(), priority: None });
     assert_eq!(action_for_time(&ScheduleSpec { action: run.clone(), ..hourly }, at("12:00:00")), run);
 }
