@@ -1,4 +1,4 @@
-//! What is written of an attempt that is over, whoever ran it.
+//! The end of an attempt as it is stored, whether a handler or a pull worker ran it.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::AttemptOutcome;
 use crate::claim_summary::ClaimSummary;
 use crate::log_writer::{LogQuota, truncate_line};
 
-/// The shortest that a worker, a command or a target puts a task off. It costs no retry, so that a shorter one would
-/// make a tight loop.
+/// The shortest snooze of a worker, a command or a target. A snooze costs no retry, so a shorter one would be a tight
+/// loop.
 pub(crate) const MIN_SNOOZE: Duration = Duration::from_secs(1);
 
-/// An attempt that is over, and what is to be written of it.
+/// An attempt that has ended, and its end as it is stored.
 #[derive(Debug)]
 pub(crate) struct EndedAttempt {
     pub(crate) task: ClaimSummary,
@@ -24,7 +24,7 @@ pub(crate) struct EndedAttempt {
 }
 
 impl EndedAttempt {
-    /// What went wrong, if something did.
+    /// The error of a failed attempt.
     pub(crate) fn error(&self) -> Option<&str> {
         match &self.ending.ended {
             Ended::Failed { error, .. } => Some(error),
@@ -33,13 +33,13 @@ impl EndedAttempt {
     }
 }
 
-/// The outcome of an attempt that is given back unfinished.
+/// The outcome of an attempt whose task is released unfinished, without a retry.
 pub(crate) fn released_outcome() -> AttemptOutcome {
     AttemptOutcome { ended: Ended::Released, ..AttemptOutcome::done() }
 }
 
-/// What is written of an attempt: its emits with their cause, or none where it did not succeed; its logs as
-/// far as they are allowed.
+/// Builds the stored end of an attempt: its emits with their cause, or none if it did not succeed, and its log lines up to
+/// the quota.
 pub(crate) fn build_ending(task: &ClaimSummary, outcome: AttemptOutcome, mut allowance: LogQuota) -> Ending {
     let (ended, emits) = match outcome.ended {
         Ended::Succeeded { .. } | Ended::Snoozed { .. } => {
@@ -58,7 +58,7 @@ pub(crate) fn build_ending(task: &ClaimSummary, outcome: AttemptOutcome, mut all
     Ending { task: task.seq, fence: task.fence, ended, target: outcome.target_health, emits, logs }
 }
 
-/// A result that is too large fails the attempt for good, whoever returned it.
+/// Checks the size of the result. A result that is too large fails the attempt without a retry.
 fn check_result_size(task: &ClaimSummary, ended: &Ended) -> Result<(), String> {
     match ended {
         Ended::Succeeded { result: Some(result) } => {
@@ -68,8 +68,8 @@ fn check_result_size(task: &ClaimSummary, ended: &Ended) -> Result<(), String> {
     }
 }
 
-/// Tells each emit what caused it. What may not be emitted fails the attempt for good: it would be no other
-/// the next time.
+/// Sets the cause of each emitted event. An event that may not be emitted fails the attempt without a retry, because a
+/// retry would emit it again.
 fn set_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
     let depth = task.cause_depth.saturating_add(1);
     if !emits.is_empty() && depth > MAX_DEPTH {

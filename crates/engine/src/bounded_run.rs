@@ -1,7 +1,7 @@
-//! Runs that end by themselves, beside whoever runs for good.
+//! Bounded runs: nodes that stop after a number of attempts, in addition to the nodes that run permanently.
 //!
-//! A bounded run is a guest: it takes the handlers and routes as the store has them and changes none. Were it to
-//! register its own configuration, a narrower one would park the tasks of everybody else's handlers.
+//! A bounded run uses the handlers and routes that are registered in the store and changes none. If it registered its
+//! own configuration, and that had fewer handlers, the tasks of all other handlers would be parked.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,21 @@ use pointsman_core::{HandlerDef, HandlerName};
 
 use crate::{BoundedRun, HandlerSpec, Setup};
 
-/// Why a bounded run cannot work on a store.
+/// Why a bounded run cannot use a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BoundedRunError {
-    #[error("the store knows of no handlers yet")]
+    #[error("no handlers are registered in the store yet; start a server with this configuration first")]
     NoHandlersRegistered,
-    #[error("the store knows of no handler {0}")]
+    #[error("handler {0} is not registered in the store; start or reload a server that has it")]
     HandlerNotRegistered(HandlerName),
-    #[error("the store has the handler {0} otherwise than the configuration says")]
+    #[error(
+        "handler {0} is registered in the store with other settings than this configuration has; reload the server, or use its configuration"
+    )]
     HandlerDiffers(HandlerName),
 }
 
 impl BoundedRun {
-    /// Whether what is to be run is set up as the store has it.
+    /// Checks that the handlers to be run are registered in the store with the same definition.
     pub async fn check_registered_handlers(
         &self,
         store: &(impl Registry + ?Sized),
@@ -56,8 +58,8 @@ impl BoundedRun {
     }
 }
 
-/// What a bounded run works with: of its handlers those that the store has just so, and the routes and chains of the
-/// store.
+/// Returns the setup of a bounded run: those of its handlers that are registered with the same definition, and the
+/// registered routes and chains.
 pub(crate) fn restrict_to_registered(setup: Setup, registered: Registration) -> Setup {
     let Registration { by: _, handlers: registered_defs, routes, tenants, chains, chain_routes, files } =
         registered;

@@ -1,5 +1,5 @@
-//! A claimed task without what it is about: enough to end it, and to tell of it. What waits for its end, here or with a
-//! worker elsewhere, then takes the same little room whatever its event holds.
+//! A claimed task without its payload: enough to end it and to notify watchers. So a task that waits for its end, here or
+//! at a pull worker, takes little memory whatever the size of its event.
 
 use pointsman_core::store::Claimed;
 use pointsman_core::{EventId, HandlerName, ObjectKey, TaskId, TaskSeq, Tenant};
@@ -13,11 +13,11 @@ pub(crate) struct ClaimSummary {
     pub(crate) key: Option<ObjectKey>,
     /// None for a source's task and for a step.
     pub(crate) event_id: Option<EventId>,
-    /// The event that what it emits is caused by: its own, or that which made its order.
+    /// The event that causes what the task emits: its own, or the one that created its order.
     pub(crate) cause_event_id: Option<EventId>,
-    /// How many emits lie between that and one that nothing caused.
+    /// The length of the chain of causes up to that event.
     pub(crate) cause_depth: u16,
-    /// The most bytes that its result has.
+    /// The maximum size of its result.
     pub(crate) max_result_bytes: usize,
     pub(crate) attempt: u32,
     pub(crate) fence: i64,
@@ -40,7 +40,7 @@ impl ClaimSummary {
         }
     }
 
-    /// The type of its event, or the collection of its source: what stands in the middle of its id.
+    /// The type of its event, or the collection of its source: the middle part of its id.
     pub(crate) fn collection(&self) -> &str {
         let prefix = self.id.as_str().rsplit_once('_').map_or("", |(prefix, _uuid)| prefix);
         prefix.strip_prefix(self.handler.as_str()).and_then(|rest| rest.strip_prefix('_')).unwrap_or_default()

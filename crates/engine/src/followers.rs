@@ -1,14 +1,14 @@
-//! Readers that wait for something of theirs to be journaled, and how each is woken by that alone.
+//! Readers that wait for matching events, each of which is woken only by those.
 //!
 //! ```text
 //!   filler ──new events──▶ by key: the one object's readers ──▶ woken
-//!                      └─▶ others: each looks at what is new ──▶ woken
+//!                      └─▶ others: each filter is checked ─────▶ woken
 //! ```
 //!
-//! Thousands may follow the journal, most of them one object each. Were all of them woken by every commit, the commits
-//! would cost more in readers than in anything else. So a reader says what it waits for and where it has got to, and is
-//! left alone until that is there. What has passed meanwhile is none of its business: its cursor is moved over it, so
-//! that it neither falls out of the tail nor has to look at it again.
+//! Thousands may follow the journal, most of them one object each. If every commit woke all of them, waking readers would
+//! cost more than everything else. So a reader registers its filter and its cursor, and sleeps until a matching event
+//! arrives. Its cursor advances past events that do not match, so that it neither falls out of the tail nor examines them
+//! again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,16 +17,16 @@ use pointsman_core::journal::Filter;
 use pointsman_core::{Event, EventId, ObjectKey};
 use tokio::sync::oneshot;
 
-/// All that wait.
+/// All waiting followers.
 #[derive(Debug, Default)]
 pub(crate) struct Followers(Mutex<FollowerRegistry>);
 
 #[derive(Debug, Default)]
 struct FollowerRegistry {
-    /// Those who follow one object.
+    /// Followers of one object.
     by_key: HashMap<ObjectKey, Vec<FollowerEntry>>,
     without_key: Vec<FollowerEntry>,
-    /// Up to here everything new has been shown to all who wait.
+    /// All followers have been notified of events up to this id.
     notified_until: EventId,
     last_id: u64,
 }
@@ -35,7 +35,7 @@ struct FollowerRegistry {
 struct FollowerEntry {
     id: u64,
     filter: Filter,
-    /// What it waits for comes after this.
+    /// It waits for events after this id.
     after: EventId,
     wake: oneshot::Sender<EventId>,
 }
@@ -45,16 +45,16 @@ impl FollowerEntry {
         event.id > self.after && self.filter.matches(event)
     }
 
-    /// Tells it where to read on: nothing of what it wants lies before that.
+    /// Wakes the follower with the cursor to continue from: no matching event is before it.
     fn wake(self, cursor: EventId) {
-        // One that has gone need not be told.
+        // A follower that was dropped needs no wakeup.
         let _ = self.wake.send(cursor.max(self.after));
     }
 }
 
 impl Followers {
-    /// Waits for something that matches after `after`. `find_unmatched` finds out whether it is there already, or else up to
-    /// where it is known not to be; what is shown from then on is not missed.
+    /// Adds a follower that waits for a matching event after `after`. `find_unmatched` returns `None` if such an
+    /// event exists already, or else the id up to which none does; events that arrive from then on are not missed.
     pub(crate) fn add(
         self: &Arc<Self>,
         filter: &Filter,
@@ -79,7 +79,7 @@ impl Followers {
         Follower { followers: self.clone(), key: filter.key.clone(), id, after, woken }
     }
 
-    /// Wakes those who wait for one of these events, which are all there are after what was shown before, up to `until`.
+    /// Wakes the followers that wait for one of these events, which are all events since the last call, up to `until`.
     pub(crate) fn notify_events(&self, events: &[Arc<Event>], until: EventId) {
         let mut waiting = self.lock_registry();
         let cursor = std::mem::replace(&mut waiting.notified_until, until);
@@ -95,8 +95,8 @@ impl Followers {
         waiting.without_key.extract_if(.., is_matched).for_each(|entry| entry.wake(cursor));
     }
 
-    /// What is shown from now on begins after `begin`. Who waits for something that may lie before that has to look for
-    /// it elsewhere.
+    /// Notifications continue after `begin`. Followers that may have missed an event before it are woken and read from the
+    /// store.
     pub(crate) fn restart_after(&self, begin: EventId) {
         let mut waiting = self.lock_registry();
         waiting.notified_until = begin;
@@ -114,7 +114,7 @@ impl Followers {
 }
 
 impl FollowerRegistry {
-    /// Takes one out again, unless it has been woken.
+    /// Removes a follower, unless it has been woken.
     fn remove(&mut self, key: Option<&ObjectKey>, id: u64) -> Option<FollowerEntry> {
         let take_entry = |entries: &mut Vec<FollowerEntry>| {
             let index = entries.iter().position(|entry| entry.id == id)?;
@@ -130,7 +130,7 @@ impl FollowerRegistry {
     }
 }
 
-/// One that waits. Dropped, it waits no longer.
+/// A waiting follower. It is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Follower {
     followers: Arc<Followers>,
@@ -141,15 +141,15 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Waits until something that it wants is there.
+    /// Waits until a matching event exists.
     pub(crate) async fn wait_until_woken(&mut self) {
-        // The sender goes only when it has been used, or with this one.
+        // The sender is dropped only after it was used, or together with this follower.
         if let Ok(cursor) = (&mut self.woken).await {
             self.after = cursor;
         }
     }
 
-    /// Up to where nothing that it wants has come; it waits no longer.
+    /// Stops waiting and returns the id up to which no event matched.
     pub(crate) fn stop_and_get_cursor(&mut self) -> EventId {
         let mut waiting = self.followers.lock_registry();
         match waiting.remove(self.key.as_ref(), self.id) {
@@ -217,11 +217,11 @@ mod tests {
         assert_eq!(
             (x.stop_and_get_cursor(), every.stop_and_get_cursor()),
             (id(10), id(10)),
-            "what came is still to be read"
+            "the matching event is still to be read"
         );
         assert_eq!(count_waiting(&all), 1);
         all.notify_events(&[event(16, "x")], id(16));
-        assert_eq!(y.stop_and_get_cursor(), id(16), "nothing of its own lies before that");
+        assert_eq!(y.stop_and_get_cursor(), id(16), "no matching event is before that");
         assert_eq!(count_waiting(&all), 0);
         assert_eq!(y.stop_and_get_cursor(), id(16));
     }
@@ -234,7 +234,7 @@ mod tests {
         assert!(!is_woken(&mut ahead));
         all.notify_events(&[event(21, "x")], id(21));
         assert!(is_woken(&mut ahead));
-        assert_eq!(ahead.stop_and_get_cursor(), id(20), "its own cursor lay further on than what was shown");
+        assert_eq!(ahead.stop_and_get_cursor(), id(20), "its own cursor was ahead of the notified events");
         let mut there = all.add(&key_filter("x"), id(20), || None);
         assert!(is_woken(&mut there));
         assert_eq!(there.stop_and_get_cursor(), id(20));

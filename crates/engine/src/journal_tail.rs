@@ -1,4 +1,4 @@
-//! The newest stretch of the journal, in memory, for those who follow it.
+//! The newest events of the journal in memory, for its followers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use pointsman_core::journal::{Extent, Filter, Page};
 use pointsman_core::{Event, EventId};
 
-/// The most events that are kept, and the most bytes.
+/// The maximum number of cached events, and of their bytes.
 const MAX_CACHED_EVENTS: usize = 20_000;
 const MAX_CACHED_BYTES: usize = 32 << 20;
 
-/// All events after `begin` and up to `extent.head`, without a gap.
+/// All events after `begins_after` and up to `extent.head`, without a gap.
 #[derive(Debug)]
 pub(crate) struct JournalTail {
     begins_after: EventId,
@@ -20,17 +20,17 @@ pub(crate) struct JournalTail {
 }
 
 impl JournalTail {
-    /// Nothing yet, from the head on.
+    /// An empty tail that begins at the head of the journal.
     pub(crate) fn starting_at(extent: Extent) -> Self {
         Self { begins_after: extent.head, extent, events: VecDeque::new(), bytes: 0 }
     }
 
-    /// The newest id that it knows of.
+    /// The newest id of the tail.
     pub(crate) fn head(&self) -> EventId {
         self.extent.head
     }
 
-    /// Adds a page that was read after its head, and lets go of what is too much or was forgotten.
+    /// Appends a page that was read after its head, and drops events over the limit or expired ones.
     pub(crate) fn append_page(&mut self, page: Page) {
         self.extent.head = page.scanned.max(self.extent.head);
         for event in page.events {
@@ -43,7 +43,7 @@ impl JournalTail {
         self.drop_expired(page.extent.forgotten);
     }
 
-    /// Lets go of what the journal has forgotten. A page that was read before may come later; it forgets no less.
+    /// Drops events that have expired in the journal. A page that was read earlier may arrive later; it restores none.
     pub(crate) fn drop_expired(&mut self, forgotten: EventId) {
         self.extent.forgotten = self.extent.forgotten.max(forgotten);
         while self.events.front().is_some_and(|event| event.id <= self.extent.forgotten) {
@@ -59,8 +59,8 @@ impl JournalTail {
         }
     }
 
-    /// What matches after `after` and up to `until`, if all of that lies in here. What lies beyond the end is
-    /// for the store to tell.
+    /// Finds matching events after `after` and up to `until`, if the tail has that whole range. Otherwise the store must be
+    /// read.
     pub(crate) fn find_page(
         &self,
         filter: &Filter,
@@ -80,7 +80,7 @@ impl JournalTail {
             }
             if filter.matches(event) {
                 page.events.push(event.clone());
-                // Behind the last one that was wanted, nothing has been looked at.
+                // Events after the last returned one were not examined.
                 if page.events.len() == limit {
                     page.scanned = event.id;
                 }

@@ -65,8 +65,8 @@ impl LogWriterHandle {
         increment_write_count(&self.write_count);
     }
 
-    /// Forwards one attempt's lines until `over`, and then those that still wait. Answers what is left of the
-    /// attempt's quota once all of them are in the store.
+    /// Forwards one attempt's lines until the handler has ended, and then those in the channel. Returns the rest of
+    /// the attempt's quota once all lines are in the store.
     pub(crate) async fn forward_lines(
         &self,
         task: TaskSeq,

@@ -1,5 +1,4 @@
-//! Counters and timings of a node, in Prometheus' terms. No ids and no keys as labels: their number has no
-//! bound.
+//! Prometheus metrics of a node. Ids and keys are never labels, because their number is unbounded.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -35,18 +34,18 @@ pub struct Metrics {
     backlog_read: Gauge,
 }
 
-/// How many attempts of all handlers have ended, by how.
+/// The number of ended attempts of all handlers, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptCounts {
     pub succeeded: u64,
     pub failed: u64,
-    /// Put off by the handler.
+    /// Snoozed by the handler.
     pub snoozed: u64,
-    /// Given back unfinished.
+    /// Released unfinished, without a retry.
     pub released: u64,
 }
 
-/// The same, while they are counted.
+/// The counters behind [`AttemptCounts`].
 #[derive(Debug, Default)]
 struct AttemptCounters {
     succeeded: Counter,
@@ -142,8 +141,8 @@ impl Metrics {
         registry.register("backlog_read", read, self.backlog_read.clone());
     }
 
-    /// The Prometheus text form (OpenMetrics). The gauges of slots and backlog stand as they were last taken:
-    /// [`Engine::metrics_text`](crate::Engine::metrics_text) takes them anew.
+    /// The Prometheus text format (OpenMetrics). The gauges of slots and backlog have their last values;
+    /// [`Engine::metrics_text`](crate::Engine::metrics_text) updates them first.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -151,7 +150,7 @@ impl Metrics {
         text
     }
 
-    /// The attempts that have ended on this node, or by workers who came to it.
+    /// The attempts that have ended on this node, or at pull workers connected to it.
     pub fn attempt_counts(&self) -> AttemptCounts {
         AttemptCounts {
             succeeded: self.attempt_counters.succeeded.get(),
@@ -165,7 +164,7 @@ impl Metrics {
         self.emit_seconds.observe(time.as_secs_f64());
     }
 
-    /// An attempt begins. Only the first one of an event's task tells how long it took to get to it.
+    /// Observes the start latency. Only the first attempt of an event's task counts.
     pub(crate) fn observe_start_latency(&self, task: &Claimed, at: Timestamp) {
         if let Some(event) = task.subject.event().filter(|_| task.attempt == 1) {
             self.start_latency.observe(at.since(event.id.timestamp()).as_secs_f64());
@@ -187,7 +186,7 @@ impl Metrics {
         self.attempts.get_or_create(&AttemptLabels { handler, end }).inc();
     }
 
-    /// Counts a task if it has come to its end.
+    /// Counts a task if it has ended.
     pub(crate) fn count_ended_task(&self, handler: &HandlerName, status: Status) {
         match status {
             Status::Done | Status::Error | Status::Missing => {
@@ -204,7 +203,7 @@ impl Metrics {
         self.slots_busy.set(busy as i64);
     }
 
-    /// Takes the backlog as the store counts it, all tenants of a handler together; without an answer there is none.
+    /// Sets the backlog gauges from the store's queues, summed over all tenants of a handler; `None` clears them.
     pub(crate) fn set_backlog(&self, queues: Option<&[QueueView]>) {
         self.backlog_read.set(i64::from(queues.is_some()));
         let mut sums: BTreeMap<(&HandlerName, &'static str), u64> = BTreeMap::new();

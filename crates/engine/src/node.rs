@@ -1,4 +1,4 @@
-//! What the rooms of one node share: the store, what is set up, the slots, and the signals between them.
+//! The state that all services of one node share: the store, the active setup, the slots, and the signals between them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::wake_signals::WakeSignals;
 use crate::{Runner, Settings, Setup};
 
 pub(crate) struct Node {
-    /// When this node began.
+    /// When this node was started.
     pub(crate) started_at: Timestamp,
     pub(crate) time: Arc<TimeSource>,
     pub(crate) store: Arc<dyn Store>,
@@ -42,27 +42,27 @@ pub(crate) struct Node {
     pub(crate) running_attempts: RunningAttempts,
     pub(crate) start_gate: StartGate,
     pub(crate) log_writer: LogWriterHandle,
-    /// Where workers elsewhere wait, and what they hold.
+    /// Where pull workers wait for tasks, and the leases they got.
     pub(crate) pull_broker: LongPollBroker,
     pub(crate) lease_cache: LeaseCache,
     pub(crate) redrive_jobs: RedriveJobs,
-    /// Ends on their way to the worker.
+    /// Sends ended attempts to the worker.
     pub(crate) ended_attempts: mpsc::UnboundedSender<EndedAttempt>,
     pub(crate) signals: Arc<WakeSignals>,
-    /// Wakes whoever checks that running attempts still hold their tasks.
+    /// Wakes the check that running attempts still own their tasks.
     pub(crate) attempt_check_requested: Notify,
     /// Wakes the clock: a rule was lifted.
     pub(crate) rule_lifted: Notify,
-    /// Whether there is work that waits for a slot.
+    /// Whether ready tasks wait for a slot.
     pub(crate) is_saturated: watch::Sender<bool>,
     active_setup: ArcSwap<ActiveSetup>,
     setup_changed: watch::Sender<()>,
     id: AtomicI64,
-    /// The store has not been told what this node can run.
+    /// The last announcement of this node's capabilities failed.
     needs_announcement: AtomicBool,
 }
 
-/// What a node is made of before it has joined.
+/// The parts of a node that exist before it joins the store.
 pub(crate) struct NodeParts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// Who this node is to the store. Changes when the node was given up and joined again.
+    /// The id of this node in the store. It changes when the node was declared dead and joins again.
     pub(crate) fn id(&self) -> NodeId {
         self.id.load(Ordering::Acquire)
     }
@@ -125,12 +125,12 @@ impl Node {
         self.signals.notify_work();
     }
 
-    /// Changes whenever something else is set up.
+    /// Notifies of each new setup.
     pub(crate) fn subscribe_setup_changes(&self) -> watch::Receiver<()> {
         self.setup_changed.subscribe()
     }
 
-    /// A claim that fills these slots; none if there is nothing to fill or nothing to run, or while the node is out of
+    /// Builds a claim that fills these slots; none if there are no slots or no handlers, or while the node is out of
     /// service.
     pub(crate) fn build_claim(&self, reserved: &ReservedSlots) -> Option<Claim> {
         let handlers = self.active_setup.load().runnable_handlers.clone();
@@ -142,7 +142,7 @@ impl Node {
         })
     }
 
-    /// Starts what a claim brought, each in one of the slots that were reserved for it.
+    /// Starts the claimed tasks, each in one of the reserved slots.
     pub(crate) fn start_claimed_tasks(
         self: &Arc<Self>,
         claims: &mut Claims,
@@ -155,12 +155,12 @@ impl Node {
         }
     }
 
-    /// Tells all who care that an attempt's end is in the store.
+    /// Updates metrics and notifies watchers and readers after the end of an attempt was stored.
     pub(crate) fn report_finished_attempt(&self, ended: &EndedAttempt, finished: &Finished, at: Timestamp) {
         let EndedAttempt { task, ending } = ended;
         self.metrics.count_ended_task(&task.handler, finished.status);
         self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
-        // The journal first: whoever hears of a change finds there what belongs to it.
+        // The journal first, so that a watcher that is notified of the change finds its events there.
         if let Some(last) = finished.emitted.last() {
             self.signals.advance_journal_head(last.id);
         }
@@ -171,8 +171,8 @@ impl Node {
         }
     }
 
-    /// Tells those who watch of the step that an order stands before. One that runs already, or has ended since, has
-    /// been told of by whoever ran it.
+    /// Notifies watchers of the next step of an order. A step that runs already, or has ended since, was reported by the
+    /// node that ran it.
     pub(crate) async fn notify_order_step(
         &self,
         tenant: &Tenant,
@@ -184,7 +184,7 @@ impl Node {
         let waits = |status| matches!(status, Status::New | Status::Scheduled);
         let step = self.store.order(tenant, order).await?.and_then(|(view, _)| view.task);
         let Some((id, ..)) = step.filter(|(_, status, _)| waits(*status)) else { return Ok(()) };
-        // It may have been run between the two looks.
+        // The step may have been run between the two reads.
         let task = self.store.task(&id).await?.map(|(task, _)| task);
         if let Some(task) = task.filter(|task| waits(task.life.state.status())) {
             self.task_changes.notify_task_state(task, self.time.now());
@@ -192,7 +192,7 @@ impl Node {
         Ok(())
     }
 
-    /// Tells the store what this node can run.
+    /// Announces in the store what this node can run.
     pub(crate) async fn announce_capabilities(&self) -> Result<(), StoreError> {
         let handlers = match self.settings.services.worker {
             true => BTreeSet::clone(&self.active_setup.load().runnable_handlers),
@@ -203,13 +203,13 @@ impl Node {
         self.store.announce(self.id(), Abilities { registrant, handlers, slots, clock }).await
     }
 
-    /// The same, and if the store does not answer now, with the next sweep.
+    /// Announces the capabilities, and if the store fails, again with the next sweep.
     pub(crate) async fn announce_or_retry_later(&self) {
         let announced = self.announce_capabilities().await;
         self.needs_announcement.store(announced.is_err(), Ordering::Release);
         if let Err(error) = announced {
             self.count_store_error();
-            tracing::debug!(%error, "the store does not know yet what this node can run");
+            tracing::debug!(%error, "could not announce this node's handlers; retrying with the next sweep");
         }
     }
 
@@ -217,17 +217,16 @@ impl Node {
         !self.needs_announcement.load(Ordering::Acquire)
     }
 
-    /// Counts a call that the store did not answer. The store itself tells of its outages in the log, once for all who meet
-    /// them.
+    /// Counts a failed store call. The store itself logs its outages, once for all callers.
     pub(crate) fn count_store_error(&self) {
         self.metrics.store_errors.inc();
     }
 }
 
-/// A setup, prepared for looking things up.
+/// A setup with indexes for lookups.
 pub(crate) struct ActiveSetup {
     pub(crate) setup: Arc<Setup>,
-    /// What this node asks for.
+    /// The handlers whose tasks this node claims.
     runnable_handlers: Arc<BTreeSet<HandlerName>>,
     runners: HashMap<HandlerName, HandlerRunner>,
 }
@@ -251,13 +250,13 @@ impl ActiveSetup {
         Self { runnable_handlers, runners, setup: Arc::new(setup) }
     }
 
-    /// How this node runs a handler, if it does.
+    /// Finds how this node runs a handler; none if it does not.
     pub(crate) fn find_runner(&self, handler: &HandlerName) -> Option<&HandlerRunner> {
         self.runners.get(handler)
     }
 
-    /// About how many tasks of this node's will be ready at once when these events are journaled, at most `max`. Of
-    /// many events a few dozen are looked at: it is only to know how many slots to set aside.
+    /// Estimates how many tasks of this node will be ready at once when these events are journaled, at most `max`. Of
+    /// many events only a sample is examined, because the number is only used to reserve slots.
     pub(crate) fn estimate_ready_tasks<'a>(
         &self,
         events: impl Iterator<Item = &'a NewEvent> + Clone,
@@ -273,7 +272,7 @@ impl ActiveSetup {
     }
 }
 
-/// What the store is told of a setup.
+/// Builds the registration of a setup in the store.
 pub(crate) fn build_registration(setup: &Setup, settings: &Settings) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
     Registration {

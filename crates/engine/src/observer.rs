@@ -1,14 +1,13 @@
-//! Reading the journal as it grows.
+//! The observer: reads the journal for its followers.
 //!
 //! ```text
 //!   store ──a commit─▶ signals ─▶ filler ──one read──▶ tail (in memory) ─▶ a thousand readers
 //!     └──────────────────────────── far behind the head ───────────────▶ each for itself
 //! ```
 //!
-//! While somebody follows the journal, one filler reads what is new, once, after each commit that it hears of,
-//! and all followers take it from memory. Who waits for something of its own is left alone until that has come
-//! ([`Observer::matched`]). When nobody has read for a while, the tail is let go of, and the
-//! journal is not read until somebody looks again.
+//! While somebody follows the journal, one filler reads new events once after each commit, and all followers read them
+//! from memory. A follower that waits for certain events is woken only by those ([`Observer::wait_for_match`]). When
+//! nobody has read for a while, the tail is dropped, and the journal is not read until somebody reads again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -27,16 +26,16 @@ use crate::metrics::Metrics;
 use crate::time::StoreBackoff;
 use crate::wake_signals::WakeSignals;
 
-/// How long the tail is kept for nobody.
+/// How long the tail is kept without a reader.
 const TAIL_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the filler waits for a signal before it looks anyway.
+/// How long the filler waits for a signal before it reads anyway.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a reader waits for the filler to catch up before it reads by itself.
+/// How long a reader waits for the filler to catch up before it reads from the store.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_millis(100);
-/// How many events the filler reads at a time.
+/// The number of events that the filler reads at a time.
 const READ_BATCH: usize = 2_000;
 
-/// Reads for those who follow the journal: from memory near its head, from the store behind it.
+/// Reads the journal for its followers: from memory near the head, from the store otherwise.
 pub struct Observer {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
@@ -74,8 +73,8 @@ impl Observer {
         }
     }
 
-    /// What matches after `after` and up to `until`, at most `limit` and possibly fewer: read on after
-    /// `page.scanned`. Does not wait for events to come. The page's extent tells whether `after` is torn.
+    /// Reads matching events after `after` and up to `until`, at most `limit` and possibly fewer: continue after
+    /// `page.scanned`. Does not wait for new events. The page's extent tells whether `after` is torn.
     pub async fn read_page(
         &self,
         filter: &Filter,
@@ -85,7 +84,7 @@ impl Observer {
     ) -> Result<Page, StoreError> {
         self.record_read();
         if self.has_tail() {
-            // What was committed before the question belongs to the answer.
+            // Events that were committed before this call must be in the page.
             let newest = *self.signals.journal_head.borrow();
             let mut filled = self.filled_until.subscribe();
             let caught_up = timeout(CATCH_UP_TIMEOUT, filled.wait_for(|filled| *filled >= newest)).await;
@@ -98,7 +97,7 @@ impl Observer {
         self.read_from_store(Read { after, until, filter: filter.clone(), limit, backwards: false }).await
     }
 
-    /// The newest `limit` matches, newest first, that come after `after`.
+    /// Reads the newest `limit` matching events after `after`, newest first.
     pub async fn read_newest(
         &self,
         filter: &Filter,
@@ -109,14 +108,13 @@ impl Observer {
             .await
     }
 
-    /// Where the journal begins and ends, from the store.
+    /// Reads from the store where the journal begins and ends.
     pub async fn read_extent(&self) -> Result<Extent, StoreError> {
         self.metrics.journal_reads.inc();
         self.store.extent().await.inspect_err(|_| self.count_store_error())
     }
 
-    /// The journal has forgotten something: from now on the tail does not tell of it either, though nothing is
-    /// committed that it would learn it from.
+    /// Drops expired events from the tail. Called after pruning, because no commit notifies the filler of it.
     pub(crate) async fn drop_expired_from_tail(&self) -> Result<(), StoreError> {
         if !self.has_tail() {
             return Ok(());
@@ -128,8 +126,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Waits until something that matches lies after `after`, and moves `after` over what does not match; also when the
-    /// wait is given up by dropping it. Costs nothing while nothing matches.
+    /// Waits until a matching event exists after `after`, and advances `after` past events that do not match, also when
+    /// the future is dropped. Costs nothing while nothing matches.
     pub async fn wait_for_match(&self, filter: &Filter, after: &mut EventId) {
         let _waiting = WaitingFollower::new(self);
         self.record_read();
@@ -138,11 +136,11 @@ impl Observer {
         FollowerCursor { follower, cursor: after }.follower.wait_until_woken().await;
     }
 
-    /// Up to where nothing matches that the tail knows of. None: something does, or it does not reach back so far.
+    /// The id up to which no event of the tail matches. None: one does, or the tail does not reach back that far.
     fn unmatched_until(&self, filter: &Filter, after: EventId) -> Option<EventId> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
         match &*tail {
-            // Whoever waits is told when the tail begins beyond it.
+            // The follower is woken if the tail later begins after this cursor.
             None => Some(after),
             Some(tail) if tail.head() <= after => Some(after),
             Some(tail) => tail
@@ -152,12 +150,12 @@ impl Observer {
         }
     }
 
-    /// Waits until the node has stopped: from then on nobody is told of the journal's growth.
+    /// Waits until the node has stopped; from then on followers are no longer woken.
     pub async fn wait_until_stopped(&self) {
         self.stopped.cancelled().await;
     }
 
-    /// The filler: reads once for all who follow, for as long as somebody does.
+    /// Runs the filler: reads once for all followers, as long as there are any.
     pub(crate) async fn run_filler(&self, stop: CancellationToken) {
         let filling = async {
             let mut backoff = StoreBackoff::new();
@@ -165,14 +163,14 @@ impl Observer {
                 self.filler_wakeup.notified().await;
                 loop {
                     if let Err(error) = self.fill_while_read(&mut backoff).await {
-                        tracing::debug!(%error, "followers of the journal wait for the store");
+                        tracing::debug!(%error, "could not read the journal for followers; retrying");
                         sleep(backoff.next_delay()).await;
                     }
                     if self.has_readers() {
                         continue;
                     }
                     self.drop_tail();
-                    // Whoever came while the tail was still there has woken nobody.
+                    // A reader that arrived before the tail was dropped has not woken the filler.
                     if !self.has_readers() {
                         break;
                     }
@@ -180,7 +178,7 @@ impl Observer {
             }
         };
         stop.run_until_cancelled(filling).await;
-        // Nobody fills it any more: what is read from now on comes from the store.
+        // The tail is no longer filled: later reads go to the store.
         self.drop_tail();
         self.stopped.cancel();
     }
@@ -198,7 +196,7 @@ impl Observer {
             head_changes.borrow_and_update();
             self.read_to_head().await?;
             backoff.reset();
-            // Nobody minds a signal that does not come: the next look is never far.
+            // A lost signal does no harm: the next read follows soon.
             let _ = timeout(POLL_INTERVAL, head_changes.changed()).await;
         }
         Ok(())
@@ -246,12 +244,12 @@ impl Observer {
         tail.as_ref()?.find_page(filter, after, until, limit)
     }
 
-    /// The tail is there.
+    /// Whether the tail is in memory and being filled.
     pub(crate) fn has_tail(&self) -> bool {
         self.tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// From now on nothing is known of what is new.
+    /// Drops the tail and wakes all followers, which then read from the store.
     fn drop_tail(&self) {
         self.followers.restart_after(EventId::ZERO);
         self.set_tail(None);
@@ -261,7 +259,7 @@ impl Observer {
         *self.tail.write().unwrap_or_else(PoisonError::into_inner) = tail;
     }
 
-    /// Somebody reads. The filler is woken if it sleeps.
+    /// Records a read, and wakes the filler if there is no tail.
     fn record_read(&self) {
         *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if !self.has_tail() {
@@ -275,7 +273,7 @@ impl Observer {
     }
 }
 
-/// A follower whose cursor is kept, however its wait ends.
+/// A follower that writes its cursor back however its wait ends.
 struct FollowerCursor<'a> {
     follower: Follower,
     cursor: &'a mut EventId,

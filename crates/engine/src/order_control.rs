@@ -1,4 +1,4 @@
-//! Chains and orders, as people steer them while the node works.
+//! Operations on orders, chains and chain nodes.
 
 use pointsman_core::Tenant;
 use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
@@ -12,12 +12,12 @@ use pointsman_core::store::{
 use crate::Engine;
 use crate::start_gate::Pause;
 
-/// Of how many orders that were added at once those who watch are told; of more, the newest.
+/// Watchers are notified of at most this many orders of one batch, the newest.
 const MAX_NOTIFIED_ORDERS: usize = 1000;
 
 impl Engine {
-    /// Adds all of these orders or none of them. A repeat under the same idempotency key adds none, and gets the first
-    /// answer.
+    /// Adds all of these orders or none of them. A repeat under the same idempotency key adds none and returns the first
+    /// result.
     pub async fn add_orders(
         &self,
         batch: impl Into<OrderBatch>,
@@ -36,7 +36,7 @@ impl Engine {
         Ok(Ok(receipt))
     }
 
-    /// A tenant's order.
+    /// Finds an order of a tenant.
     pub async fn find_order(
         &self,
         tenant: &Tenant,
@@ -45,7 +45,7 @@ impl Engine {
         self.store().order(tenant, key).await
     }
 
-    /// Orders whose keys match, ascending, after `after` if given; only this tenant's if given.
+    /// Lists orders whose keys match, ascending, after `after` if given; only this tenant's if given.
     pub async fn list_orders(
         &self,
         path: &PathFilter,
@@ -56,7 +56,7 @@ impl Engine {
         self.store().orders(path, tenant, after, limit).await
     }
 
-    /// How many of the orders whose keys match stand where; only this tenant's if given.
+    /// Counts the orders whose keys match, by state; only this tenant's if given.
     pub async fn read_order_statistics(
         &self,
         path: &PathFilter,
@@ -65,8 +65,8 @@ impl Engine {
         self.store().order_statistics(path, tenant, self.now()).await
     }
 
-    /// Suspends, resumes, changes or removes an order. A step that runs is let end; what cannot be done beside one is
-    /// refused.
+    /// Suspends, resumes, changes or removes an order. A running step continues to its end; a command that is not possible
+    /// meanwhile is refused.
     pub async fn apply_order_command(
         &self,
         tenant: &Tenant,
@@ -81,13 +81,13 @@ impl Engine {
         Ok(result)
     }
 
-    /// All chains that are defined, by path.
+    /// Lists all chains that are defined, by path.
     pub async fn list_chains(&self) -> Result<(Vec<ChainView>, Extent), StoreError> {
         self.store().chains().await
     }
 
-    /// Stops or starts a chain. When this answers, no step of a stopped one begins: what was claimed before and has
-    /// not begun is given back.
+    /// Stops or starts a chain. When this returns, no step of a stopped chain starts: steps that were claimed before and
+    /// have not started are released.
     pub async fn set_chain_stopped(
         &self,
         chain: &ChainPath,
@@ -103,7 +103,7 @@ impl Engine {
         Ok(result)
     }
 
-    /// Sets what a node does. When this answers, no step of a stopped one begins.
+    /// Sets the action of a chain node. When this returns, no step of a stopped chain node starts.
     pub async fn set_chain_node_action(
         &self,
         chain: &ChainPath,
@@ -120,11 +120,11 @@ impl Engine {
         Ok(result)
     }
 
-    /// Tells those who watch of the step that an order stands before.
+    /// Notifies watchers of the next step of an order.
     async fn notify_order_step(&self, tenant: &Tenant, key: &OrderKey) {
         if let Err(error) = self.node().notify_order_step(tenant, key).await {
             self.node().count_store_error();
-            tracing::warn!(%error, order = %key, "watchers were not notified of the order's next step");
+            tracing::warn!(%error, order = %key, "watchers were not notified of the next step of an order; the order runs all the same");
         }
     }
 }

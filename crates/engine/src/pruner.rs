@@ -1,5 +1,5 @@
-//! The pruner: deletes old events and old history, by count and by age, and unused objects. It works in small pieces and lets
-//! others write in between.
+//! The pruner: deletes old events and old history, by count and by age, and unused objects. It deletes in small batches
+//! and lets others write in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
 
-/// How often it looks.
+/// How often it prunes when nothing is left to delete.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long it rests between two pieces.
+/// The pause between two batches.
 const BATCH_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
@@ -30,21 +30,21 @@ async fn prune_repeatedly(node: Arc<Node>) {
         match prune_batch(&node, journal, history).await {
             Ok(Pruned { events, tasks, objects, more }) => {
                 if events + tasks + objects > 0 {
-                    tracing::debug!(events, tasks, objects, "pruned");
+                    tracing::debug!(events, tasks, objects, "deleted expired rows");
                 }
                 sleep(if more { BATCH_PAUSE } else { PRUNE_INTERVAL }).await;
             }
             Err(error) => {
                 node.count_store_error();
-                tracing::debug!(%error, "the pruner waits for the store");
+                tracing::debug!(%error, "pruning failed; retrying after the prune interval");
                 sleep(PRUNE_INTERVAL).await;
             }
         }
     }
 }
 
-/// One piece. When it answers, what is forgotten is no longer told from memory either: the mark may have moved though
-/// nothing was removed yet.
+/// Deletes one batch. When it returns, expired events are no longer served from memory either: the retention limit may
+/// have moved although no row was deleted yet.
 async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Result<Pruned, StoreError> {
     let pruned = node.store.prune(journal, history, node.settings.object_retention, node.time.now()).await?;
     node.metrics.objects_pruned.inc_by(pruned.objects);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::{Engine, Settings, Setup};
 
-    /// Nothing is committed after the sweep that could tell of it.
+    /// No commit follows the pruning that could notify the observer.
     #[tokio::test]
     async fn a_cursor_is_torn_as_soon_as_events_after_it_expire() {
         let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());

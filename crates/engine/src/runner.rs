@@ -1,4 +1,4 @@
-//! What the worker needs to know of a handler in order to run it.
+//! How the worker runs a handler: the [`Runner`] trait, its input and its outcome.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use tokio_util::sync::CancellationToken;
 
 use crate::TimeSource;
 
-/// A handler: what the store knows of it, and how it is run.
+/// A handler: its definition as it is registered in the store, and how it is run.
 #[derive(Clone, Debug)]
 pub struct HandlerSpec {
     pub def: HandlerDef,
-    /// An attempt that takes longer has failed.
+    /// An attempt that takes longer fails.
     pub timeout: Duration,
-    /// None where workers elsewhere fetch its tasks.
+    /// None for a pulled handler, whose tasks are leased by pull workers.
     pub runner: Option<Arc<dyn Runner>>,
 }
 
 /// Runs attempts of one handler.
 #[async_trait]
 pub trait Runner: Send + Sync {
-    /// One word for people: `in-process`, `http`, `command`.
+    /// The kind of handler in one word: `in-process`, `http`, `command`.
     fn kind(&self) -> &'static str;
 
-    /// Where attempts go, for everyone who may see the handler, and so without secrets: the origin of a URL, the name of a
-    /// program and the number of its arguments. None where there is nothing to show.
+    /// A label of the target, without secrets because everybody who may see the handler sees it: the origin of a URL, or
+    /// the name of a program and the number of its arguments. None if there is no target.
     fn target_label(&self) -> Option<String> {
         None
     }
 
-    /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future
-    /// a moment later: whatever must be cleaned up then (a process group) is cleaned up on drop.
+    /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future a moment
+    /// later, so cleanup (of a process group, say) must happen on drop.
     async fn run(&self, delivery: Delivery) -> AttemptOutcome;
 }
 
@@ -59,7 +59,7 @@ pub struct Delivery {
 #[derive(Clone, Debug)]
 pub struct AttemptOutcome {
     pub ended: Ended,
-    /// How the target behind the handler fares, if the attempt tells. None: the handler has no target.
+    /// The health of the target behind the handler, as far as this attempt shows. None: the handler has no target.
     pub target_health: Option<Target>,
     /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
     pub emits: Vec<NewEvent>,
@@ -71,12 +71,12 @@ impl AttemptOutcome {
         Self { ended: Ended::Succeeded { result: None }, target_health: None, emits: vec![], logs: vec![] }
     }
 
-    /// Failed, to be tried again.
+    /// A failure that is retried.
     pub fn failed(error: impl Into<String>) -> Self {
         Self::failed_with_code(1, error)
     }
 
-    /// Failed with what a command or a target returned, to be tried again.
+    /// A failure that is retried, with the return code of a command or a target.
     pub fn failed_with_code(code: i64, error: impl Into<String>) -> Self {
         let ended = Ended::Failed { error: error.into(), code, after: None, last: false };
         Self { ended, target_health: None, emits: vec![], logs: vec![] }
@@ -95,7 +95,7 @@ impl LogSink {
         Self { lines, time_source: time }
     }
 
-    /// The time that the attempt goes by.
+    /// The time source of the attempt.
     pub fn time_source(&self) -> &Arc<TimeSource> {
         &self.time_source
     }

@@ -9,18 +9,18 @@ use pointsman_core::store::{Claimed, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Why an attempt is stopped before it ends by itself.
+/// Why an attempt is stopped before its handler ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopReason {
-    /// It took longer than its handler may.
+    /// It exceeded the timeout of its handler.
     TimedOut,
-    /// The node goes away; the task is given back.
+    /// The node stops; the task is released.
     Draining,
-    /// The task is no longer this attempt's: it was cancelled, or given to another node.
+    /// The task no longer belongs to this attempt: it was cancelled, or given to another node.
     TaskLost,
 }
 
-/// A running attempt, as seen from outside it.
+/// Stops a running attempt.
 #[derive(Debug)]
 pub(crate) struct AttemptControl {
     task_seq: TaskSeq,
@@ -30,7 +30,7 @@ pub(crate) struct AttemptControl {
 }
 
 impl AttemptControl {
-    /// Tells the attempt to end. The first reason counts.
+    /// Requests that the attempt ends. The first reason counts.
     pub(crate) fn request_stop(&self, reason: StopReason) {
         let _ = self.stop_reason.set(reason);
         self.cancel.cancel();
@@ -46,7 +46,7 @@ impl AttemptControl {
     }
 }
 
-/// All running attempts, by their fence, which no two ever share.
+/// All running attempts, by their fence, which is unique.
 #[derive(Debug, Default)]
 pub(crate) struct RunningAttempts {
     attempts: Mutex<HashMap<i64, Arc<AttemptControl>>>,
@@ -70,7 +70,7 @@ impl RunningAttempts {
         control
     }
 
-    /// The attempt is over, and its end has been handed on.
+    /// Removes an attempt whose end was handed to the worker.
     pub(crate) fn remove(&self, control: &AttemptControl) {
         let mut attempts = self.lock_attempts();
         attempts.remove(&control.fence);
@@ -79,7 +79,7 @@ impl RunningAttempts {
         }
     }
 
-    /// Gives back what runs, and what a claim that is still under way brings.
+    /// Stops all attempts and those of claims that are still under way, so that their tasks are released.
     pub(crate) fn drain(&self) {
         let attempts = self.lock_attempts();
         self.draining.store(true, Ordering::Release);
@@ -99,7 +99,7 @@ impl RunningAttempts {
         }
     }
 
-    /// Stops the attempts whose task the store no longer holds for them.
+    /// Stops the attempts whose task the store no longer has locked under their fence.
     pub(crate) async fn stop_lost_attempts(&self, store: &dyn Store) -> Result<(), StoreError> {
         let owned_tasks =
             self.lock_attempts().values().map(|control| (control.task_seq, control.fence)).collect();

@@ -1,4 +1,4 @@
-//! What an engine is told when it starts, and what can be changed while it runs.
+//! The settings of an engine, which are fixed at its start, and its setup, which can be replaced while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use pointsman_core::{HandlerName, Routes, ScheduleName, Tenant, Weight, cron};
 
 use crate::{HandlerSpec, TimeSource};
 
-/// Fixed for the life of the process.
+/// Settings that are fixed for the life of the process.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
-    /// By which name it registers its handlers and routes. Nodes on one store that are set up alike share one, and what
-    /// the last of them registered counts; those of others add up.
+    /// The name under which it registers its handlers and routes. Nodes with the same configuration share a name, and the
+    /// last registration under a name replaces the earlier ones; registrations under different names add up.
     pub registrant: String,
-    /// How many tasks run at a time.
+    /// The number of tasks that run at a time.
     pub slots: usize,
-    /// How long a node may be silent before its work is given to others.
+    /// How long a node may be without a heartbeat before its tasks are given to others.
     pub lease: Duration,
-    /// How often the rescuer looks.
+    /// How often the rescuer sends heartbeats and frees tasks of dead nodes.
     pub sweep_interval: Duration,
     pub journal_retention: Retention,
     pub history_retention: Retention,
@@ -33,16 +33,16 @@ pub struct Settings {
     /// The time source of the node. Measure the clock of a store's server before opening the store, so that nothing is
     /// written by a clock that is off.
     pub time_source: Arc<TimeSource>,
-    /// A run that ends by itself; a node that goes on for ever has none.
+    /// The limits of a bounded run; none for a node that runs permanently.
     pub bounded_run: Option<BoundedRun>,
 }
 
-/// What a bounded run does. It takes handlers and routes as the store has them.
+/// The limits of a bounded run. It uses the handlers and routes that are registered in the store.
 #[derive(Clone, Debug)]
 pub struct BoundedRun {
-    /// It runs only these; all that it can if empty.
+    /// It runs only these handlers; all if empty.
     pub handlers: BTreeSet<HandlerName>,
-    /// It begins no more attempts than this.
+    /// The maximum number of attempts that it starts.
     pub max_events: u64,
 }
 
@@ -67,7 +67,7 @@ impl Default for Settings {
     }
 }
 
-/// Which rooms this process runs. Emitting and reading work in all of them.
+/// The services that this process runs. Emitting and reading always work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnabledServices {
     pub scheduler: bool,
@@ -83,37 +83,37 @@ impl Default for EnabledServices {
     }
 }
 
-/// What the configuration and the program say is to be done. Can be replaced while running.
+/// Handlers, routes, schedules and chains, from the configuration and the program. Can be replaced while running.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub handlers: Vec<HandlerSpec>,
     pub routes: Routes,
-    /// The shares of tenants in the round robin; 1 for those not named.
+    /// The weights of tenants in the round robin; 1 for tenants that are not named.
     pub tenant_weights: BTreeMap<Tenant, Weight>,
     pub schedules: Vec<ScheduleSpec>,
     pub chains: Vec<Chain>,
-    /// Which chains events make orders for.
+    /// The chains for which events create orders.
     pub chain_routes: ChainRoutes,
-    /// What is configured in files, by its key in the stream, and a digest of each.
+    /// Digests of everything that is configured in files, by its key in the journal.
     pub file_digests: BTreeMap<String, String>,
 }
 
-/// Makes an event, a task or an order at planned times.
+/// A schedule, which creates an event, a task or an order at planned times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleSpec {
     pub name: ScheduleName,
     pub cron: cron::Schedule,
     pub action: Makes,
     pub catch_up: CatchUp,
-    /// Only times that passed no longer ago are made up for.
+    /// Missed times are caught up only if they are at most this old.
     pub catch_up_window: Duration,
     pub overlap: Overlap,
-    /// Each firing is put off by a part of this, the same on every node.
+    /// Each firing is delayed by a part of this, the same on every node.
     pub jitter: Duration,
 }
 
 impl ScheduleSpec {
-    /// One with the usual policies.
+    /// A schedule with the default policies.
     pub fn new(name: ScheduleName, when: cron::Schedule, makes: Makes) -> Self {
         Self {
             name,

@@ -1,4 +1,4 @@
-//! What became of a task, for those who watch. Not journaled, not durable: the store has the truth.
+//! Task changes for watchers. They are neither journaled nor durable; the state of a task is in the store.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ pub struct TaskChange {
     /// None for a source's task.
     pub event: Option<EventId>,
     pub status: Status,
-    /// Why it ended in `error`, where more than a failure is known.
+    /// Why it ended in `error`, if not just by a failure.
     pub reason: Option<EndReason>,
     pub attempt: u32,
     pub error: Option<String>,
-    /// When it will be tried again.
+    /// When it will be retried.
     pub due: Option<Timestamp>,
     pub at: Timestamp,
 }
 
-/// How many changes a receiver may be behind before it misses some.
+/// The number of changes that a receiver may be behind before it misses some.
 const CHANNEL_CAPACITY: usize = 4096;
 
-/// Tells of changes. Where nobody watches, nothing is made.
+/// Sends task changes to watchers. Without watchers it does nothing.
 #[derive(Debug)]
 pub(crate) struct TaskChangeNotifier {
     sender: broadcast::Sender<TaskChange>,
@@ -54,7 +54,7 @@ impl TaskChangeNotifier {
         self.sender.receiver_count() > 0
     }
 
-    /// Tasks were made for these events.
+    /// Reports the tasks that were created for these events.
     pub(crate) fn notify_created(&self, events: &[NewEvent], sequenced: &[Sequenced], at: Timestamp) {
         if !self.has_subscribers() {
             return;
@@ -80,14 +80,14 @@ impl TaskChangeNotifier {
         }
     }
 
-    /// An attempt begins.
+    /// Reports that an attempt starts.
     pub(crate) fn notify_attempt_started(&self, task: &Claimed, at: Timestamp) {
         if self.has_subscribers() {
             self.send(change_from_claim(&ClaimSummary::from_claimed(task), Status::Locked, at));
         }
     }
 
-    /// An attempt has ended.
+    /// Reports that an attempt has ended.
     pub(crate) fn notify_attempt_finished(
         &self,
         task: &ClaimSummary,
@@ -105,7 +105,7 @@ impl TaskChangeNotifier {
         }
     }
 
-    /// A task was made for a source, taken from somebody who is gone, or steered by a person.
+    /// Reports a task that was created for a source, freed from a dead node, or changed by an operator.
     pub(crate) fn notify_task_state(&self, task: Task, at: Timestamp) {
         let due = match task.life.state {
             State::New { due } => Some(due),
@@ -132,7 +132,7 @@ impl TaskChangeNotifier {
     }
 
     fn send(&self, change: TaskChange) {
-        // The last receiver may have gone in between.
+        // The last receiver may have been dropped meanwhile.
         let _ = self.sender.send(change);
     }
 }
@@ -154,7 +154,7 @@ fn change_from_claim(task: &ClaimSummary, status: Status, at: Timestamp) -> Task
     }
 }
 
-/// The handler in a task's id, which reads `handler_type_uuid`.
+/// Parses the handler from a task's id, which has the form `handler_type_uuid`.
 fn parse_handler_name(id: &TaskId, kind: &HandlingKey) -> Option<HandlerName> {
     let (prefix, _uuid) = id.as_str().rsplit_once('_')?;
     HandlerName::new(prefix.strip_suffix(kind.as_str())?.strip_suffix('_')?).ok()

@@ -1,4 +1,4 @@
-//! What people do to tasks and queues while the node works.
+//! Operations on tasks and rules: set and lift rules, run a collection, retry, cancel and adopt tasks.
 
 use pointsman_core::store::{Idempotency, NewRun, RunRefused, RunTask, StoreError, TaskFilter};
 use pointsman_core::task::{Rejected, State, Task};
@@ -8,8 +8,8 @@ use crate::Engine;
 use crate::start_gate::Pause;
 
 impl Engine {
-    /// Sets a rule. When this answers, no new attempt begins: what was claimed before and has not begun is given
-    /// back.
+    /// Sets a rule. When this returns, no new attempt starts under it: tasks that were claimed before and have not
+    /// started are released.
     pub async fn set_rule(&self, rule: Rule) -> Result<(), StoreError> {
         self.store().hold(rule.clone()).await?;
         self.node().start_gate.pause(Pause::Rule(rule)).await;
@@ -29,8 +29,8 @@ impl Engine {
         Ok(lifted)
     }
 
-    /// Has a collection synchronised: by the task that is queued or running, or else by a new one. A repeat under the
-    /// same idempotency key creates none, and gets the first answer.
+    /// Synchronises a collection, by the task that is queued or running or else by a new one. A repeat under the same
+    /// idempotency key creates no task and returns the first result.
     pub async fn run_collection(
         &self,
         run: NewRun,
@@ -43,7 +43,7 @@ impl Engine {
         Ok(result)
     }
 
-    /// Runs a task in `error` again.
+    /// Retries a task in `error`.
     pub async fn retry_task(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
         let Some((task, _)) = self.store().task(id).await? else { return Ok(Err(Rejected::NoSuchTask)) };
         let retried = self.store().retry(vec![task.seq], self.now()).await?;
@@ -54,7 +54,7 @@ impl Engine {
         Ok(retried)
     }
 
-    /// Ends a task. If it runs, its attempt is cut short; a worker elsewhere is told when it next comes back.
+    /// Cancels a task. A running attempt is stopped; a pull worker learns of it with its next request.
     pub async fn cancel_task(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
         let cancelled = self.store().cancel(id, self.now()).await?;
         if cancelled.is_ok() {
@@ -67,7 +67,7 @@ impl Engine {
         Ok(cancelled)
     }
 
-    /// Takes up a handler's `missing` tasks; answers how many.
+    /// Makes a handler's `missing` tasks ready again; returns their number.
     pub async fn adopt_missing_tasks(&self, handler: &HandlerName) -> Result<u64, StoreError> {
         let missing = self.list_missing_tasks(handler).await?;
         let adopted = self.store().adopt(handler, self.now()).await?;
@@ -77,15 +77,15 @@ impl Engine {
         Ok(adopted)
     }
 
-    /// Tells the rooms that something was changed in the store past them, so that a running attempt that lost
-    /// its task is ended and new work is looked for.
+    /// Wakes the services after a change in the store that they did not make, so that attempts that lost their task are
+    /// stopped and new work is claimed.
     pub fn wake_services(&self) {
         self.node().attempt_check_requested.notify_one();
         self.node().signals.notify_work();
     }
 
-    /// Tells those who watch that a task waits to be run. One that runs already, or has ended since, has been told
-    /// of by whoever ran it.
+    /// Notifies watchers that a task waits to be run. A task that runs already, or has ended since, was reported by the
+    /// node that ran it.
     async fn notify_waiting_task(&self, id: &TaskId) -> Result<(), StoreError> {
         let waits = |task: &Task| matches!(task.life.state, State::New { .. } | State::Scheduled);
         if let Some((task, _)) = self.store().task(id).await?.filter(|(task, _)| waits(task)) {

@@ -1,12 +1,11 @@
-//! The room that keeps the slots filled.
+//! The worker: stores the ends of attempts and claims tasks for free slots.
 //!
-//! It sleeps until something has happened: an attempt ended, the store told of work, the sequencer gave slots
-//! back, or a waiting task fell due. Then it takes all ends that are waiting and sends them to the store in one
-//! transaction, together with a claim for every slot that is free: at full load an end and the claim that
-//! follows it cost one commit, shared with all others that ended meanwhile.
+//! It sleeps until an attempt ends, the store signals work, the sequencer returns slots, or a waiting task falls due.
+//! Then it sends all waiting ends to the store in one transaction, together with a claim for every free slot: at full
+//! load an end and the claim that follows it cost one commit, shared with all other attempts that ended meanwhile.
 //!
-//! Ends are never lost while the node lives: if the store does not answer, they are kept and sent again until
-//! it has taken or refused them.
+//! Ends are never lost while the node lives: if the store fails, they are kept and sent again until the store has
+//! accepted or refused them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,24 +21,24 @@ use crate::attempt_ending::EndedAttempt;
 use crate::node::Node;
 use crate::time::StoreBackoff;
 
-/// How many ends one transaction takes.
+/// The maximum number of ends in one transaction.
 const MAX_ENDS_PER_BATCH: usize = 1024;
-/// How long the last ends are tried when the node stops.
+/// How long the remaining ends are retried when the node stops.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
-/// A task that is due and yet not to be had (another node was quicker) is not asked for in a tight loop.
+/// The minimum sleep. A task that is due but cannot be claimed (another node has it) must not cause a tight loop.
 const MIN_SLEEP: Duration = Duration::from_millis(20);
 
-/// The room.
+/// The service that fills the slots.
 pub(crate) struct Worker {
     node: Arc<Node>,
     ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>,
-    /// Ends that the store has not taken yet.
+    /// Ends that the store has not accepted yet.
     unsent_ends: Vec<EndedAttempt>,
     /// There may be work.
     may_have_work: bool,
     /// When the next waiting task falls due.
     next_due: Option<Timestamp>,
-    /// The store did not answer the last time.
+    /// The last store call failed.
     is_store_failing: bool,
     backoff: StoreBackoff,
 }
@@ -57,7 +56,7 @@ impl Worker {
         }
     }
 
-    /// Works until told to stop; then sends the ends that are left.
+    /// Works until stopped; then sends the remaining ends.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         while self.wait_for_work(&stop).await {
             self.flush_and_claim().await;
@@ -91,8 +90,7 @@ impl Worker {
         }
     }
 
-    /// How long to sleep: until the next task falls due, and never so long that a lost signal or a clock that
-    /// was put right would matter.
+    /// The time until the next task falls due, bounded so that a lost signal or a corrected clock is noticed soon.
     fn sleep_duration(&self) -> Duration {
         let max = self
             .node
@@ -104,9 +102,9 @@ impl Worker {
         due.min(max)
     }
 
-    /// Sends the ends that are waiting, and claims for the slots that are free.
+    /// Sends the waiting ends, and claims tasks for the free slots.
     async fn flush_and_claim(&mut self) {
-        // Attempts that are through but for a moment on this thread come along.
+        // Lets attempts on this thread that are about to end do so, and includes their ends.
         tokio::task::yield_now().await;
         while self.unsent_ends.len() < MAX_ENDS_PER_BATCH
             && let Ok(ended) = self.ended_attempts.try_recv()
@@ -121,13 +119,13 @@ impl Worker {
             Ok(mut claims) => {
                 self.record_recovery();
                 if has_claim {
-                    // More, and yet nothing for this node: there is no use in asking again at once.
+                    // More tasks, but none for this node: claiming again at once would find none either.
                     self.may_have_work = claims.more && !claims.tasks.is_empty();
                     self.next_due =
                         earliest(claims.next_due, self.next_due.filter(|due| *due > self.node.time.now()));
                 } else {
-                    // Without a slot an end may still have made way for others. With slots there was no claim
-                    // because this node has no handlers.
+                    // Without a slot there may be work: an end may have unblocked other tasks. With slots there was
+                    // no claim because this node has no handlers.
                     self.may_have_work = reserved.count() == 0 && (self.may_have_work || has_ends);
                 }
                 self.node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
@@ -156,7 +154,7 @@ impl Worker {
         Ok(claims)
     }
 
-    /// Tells of one end what became of it.
+    /// Reports whether the store accepted an end.
     fn report_end(&mut self, ended: EndedAttempt, result: Result<Finished, Rejected>, at: Timestamp) {
         let node = &self.node;
         let task = &ended.task;
@@ -167,14 +165,14 @@ impl Worker {
                 self.next_due = delays.chain(finished.due).chain(self.next_due).min();
             }
             Err(rejected) => {
-                tracing::info!(task.id = %task.id, attempt = task.attempt, %rejected, "an attempt's end was refused");
+                tracing::info!(task.id = %task.id, attempt = task.attempt, %rejected, "the store refused the end of an attempt: its task was cancelled or given to another node");
             }
         }
     }
 
     fn record_recovery(&mut self) {
         if std::mem::take(&mut self.is_store_failing) {
-            tracing::debug!("the store answers again");
+            tracing::debug!("the store is available again");
             self.backoff.reset();
             self.node.slots.set_store_failing(false);
         }
@@ -185,11 +183,11 @@ impl Worker {
         self.is_store_failing = true;
         self.may_have_work = true;
         self.node.slots.set_store_failing(true);
-        tracing::debug!(%error, ends = self.unsent_ends.len(), "the worker waits for the store");
+        tracing::debug!(%error, ends = self.unsent_ends.len(), "could not store attempt ends or claim tasks; keeping the ends and retrying");
     }
 
-    /// The ends that are left when the node stops. Those that the store does not take in time are its loss:
-    /// the rescuer gives the tasks to others.
+    /// Sends the remaining ends when the node stops. If the store does not accept them in time, they are lost, and the
+    /// rescuer of another node has the tasks run again.
     async fn flush_remaining_ends(&mut self) {
         let deadline = Instant::now() + FINAL_FLUSH_TIMEOUT;
         loop {
@@ -202,7 +200,7 @@ impl Worker {
             match self.send_ends(None).await {
                 Ok(_) => {}
                 Err(error) if error == StoreError::Closed || Instant::now() >= deadline => {
-                    tracing::error!(%error, ends = self.unsent_ends.len(), "the ends of attempts could not be stored");
+                    tracing::error!(%error, ends = self.unsent_ends.len(), "could not store the ends of attempts before the stop; other nodes run their tasks again after the lease");
                     return;
                 }
                 Err(error) => {

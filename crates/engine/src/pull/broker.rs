@@ -23,14 +23,14 @@ use crate::log_writer::LogQuota;
 use crate::node::Node;
 use crate::start_gate::PauseVersion;
 
-/// The most tasks that one claim asks for.
+/// The maximum number of tasks in one claim.
 const MAX_TASKS_PER_CLAIM: usize = 256;
-/// How many requests are taken at a time.
+/// The maximum number of requests that are handled at a time.
 const REQUEST_BATCH: usize = 1024;
-/// A line that got nothing is not looked at again at once, or every commit of a busy store would cost a claim.
+/// A queue that got no task does not claim again at once, or every commit of a busy store would cost a claim.
 const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a worker asks for. Those who ask for the same share a queue.
+/// The tasks that a worker requests. Workers with the same filter share a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PullFilter {
     pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
@@ -38,7 +38,7 @@ pub(crate) struct PullFilter {
     pub(crate) lease: Duration,
 }
 
-/// The front of the desk.
+/// Sends requests of pull workers to the long-poll service.
 #[derive(Clone, Debug)]
 pub(crate) struct LongPollBroker {
     requests: mpsc::UnboundedSender<BrokerRequest>,
@@ -47,14 +47,14 @@ pub(crate) struct LongPollBroker {
 #[derive(Debug)]
 enum BrokerRequest {
     Wait(PullFilter, Waiter),
-    /// Tasks that nobody took.
+    /// Tasks that were not delivered.
     Return(Vec<Claimed>),
 }
 
 #[derive(Debug)]
 struct Waiter {
     max: usize,
-    /// Told once the store has been asked on its behalf: no deadline is over before that.
+    /// Notified once the store has been queried for this waiter; its deadline does not end before that.
     store_queried: Option<oneshot::Sender<()>>,
     reply: oneshot::Sender<Result<GrantedTasks, StoreError>>,
 }
@@ -65,8 +65,8 @@ impl LongPollBroker {
         (Self { requests: requests }, BrokerRequests(received))
     }
 
-    /// Waits for tasks up to the deadline, and at least until the store has been asked. `None`: there were none, or
-    /// the node stops.
+    /// Waits for tasks up to the deadline, and at least until the store has been queried. `None`: there were none, or the
+    /// node stops.
     pub(crate) async fn wait_for_tasks(
         &self,
         filter: PullFilter,
@@ -80,29 +80,29 @@ impl LongPollBroker {
             Waiter { max: max.min(MAX_TASKS_PER_CLAIM), store_queried: Some(store_queried), reply },
         );
         self.requests.send(request).map_err(|_| StoreError::Closed)?;
-        // It ends also when the waiter is answered or let go.
+        // This also returns when the waiter gets its reply or is dropped.
         let _ = was_queried.await;
         match timeout_at(deadline, &mut response).await {
             Ok(Ok(granted)) => granted.map(Some),
             Ok(Err(_)) => Ok(None),
             Err(_) => {
-                // It may have been answered just now.
+                // The reply may have been sent just now.
                 response.close();
                 response.try_recv().ok().transpose()
             }
         }
     }
 
-    /// Takes tasks back that were not begun.
+    /// Returns tasks that were not started.
     pub(crate) fn return_tasks(&self, tasks: Vec<Claimed>) {
         if !tasks.is_empty() {
-            // After the room has ended their leases have to run out.
+            // After the service has stopped, their leases have to expire.
             let _ = self.requests.send(BrokerRequest::Return(tasks));
         }
     }
 }
 
-/// Tasks on their way to a worker. Dropped before they were taken out, they go back.
+/// Claimed tasks for a worker. Those that are not taken are returned when this is dropped.
 #[derive(Debug)]
 pub(crate) struct GrantedTasks {
     tasks: Vec<Claimed>,
@@ -111,7 +111,7 @@ pub(crate) struct GrantedTasks {
 }
 
 impl GrantedTasks {
-    /// Takes them out, each with when its claim was asked for.
+    /// Takes the tasks, each with the pause version of its claim.
     pub(crate) fn into_tasks(mut self) -> impl Iterator<Item = (PauseVersion, Claimed)> {
         let version = self.pause_version;
         std::mem::take(&mut self.tasks).into_iter().map(move |task| (version, task))
@@ -124,23 +124,23 @@ impl Drop for GrantedTasks {
     }
 }
 
-/// What has come in at the desk.
+/// The receiver of requests to the long-poll service.
 pub(crate) struct BrokerRequests(mpsc::UnboundedReceiver<BrokerRequest>);
 
-/// Those who wait for the same.
+/// Workers that wait with the same filter.
 struct WaiterQueue {
     waiters: VecDeque<Waiter>,
-    /// There may be something for them.
+    /// There may be tasks for them.
     needs_claim: bool,
-    /// Not before this.
+    /// The earliest time of the next claim.
     claim_not_before: Instant,
     /// When the next waiting task falls due.
     next_due: Option<Timestamp>,
 }
 
 impl WaiterQueue {
-    /// Somebody has come. Behind others who found nothing there is nothing to be found; but those who have gone may
-    /// have gone before the last signal, which then nobody followed.
+    /// Updates the queue after a worker has joined. If others still wait, the last claim found nothing, and a new one would
+    /// find nothing either. If all others have disconnected, the last signal may not have led to a claim.
     fn update_after_join(&mut self) {
         let earlier = self.waiters.len().saturating_sub(1);
         let is_waited_for = self.waiters.iter().take(earlier).any(|waiter| !waiter.reply.is_closed());
@@ -150,16 +150,16 @@ impl WaiterQueue {
         }
     }
 
-    /// The store has been asked for all who stand here.
+    /// Notifies all waiters of this queue that the store has been queried for them.
     fn notify_store_queried(&mut self) {
         for sender in self.waiters.iter_mut().filter_map(|waiter| waiter.store_queried.take()) {
-            // One that has gone need not be told.
+            // A worker that has disconnected needs no notification.
             let _ = sender.send(());
         }
     }
 }
 
-/// The room behind the desk.
+/// The service that claims tasks for waiting pull workers.
 pub(crate) struct LongPollService {
     node: Arc<Node>,
     requests: mpsc::UnboundedReceiver<BrokerRequest>,
@@ -172,7 +172,7 @@ impl LongPollService {
         Self { node, requests: requests.0, queues: HashMap::new(), last_sweep: Instant::now() }
     }
 
-    /// Serves until told to stop; then nobody waits any more, and what was not taken goes back.
+    /// Serves until stopped; then all waiters get an empty reply, and undelivered tasks are released.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut requests = Vec::new();
         while self.wait_for_requests(&mut requests, &stop).await {
@@ -201,7 +201,7 @@ impl LongPollService {
             () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
             () = sleep(duration) => {}
         }
-        // A signal that came together with a request concerns whoever wrote it.
+        // A signal that arrived together with a request also applies to that request.
         tokio::select! {
             biased;
             () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
@@ -211,7 +211,7 @@ impl LongPollService {
         for queue in self.queues.values_mut().filter(|queue| queue.next_due.is_some_and(|due| due <= now)) {
             queue.needs_claim = true;
         }
-        // A signal may be lost, and workers may go without a word.
+        // A signal may be lost, and workers may vanish.
         if at.duration_since(self.last_sweep) >= self.node.settings.sweep_interval {
             self.last_sweep = at;
             self.node.lease_cache.drop_expired(now);
@@ -236,7 +236,7 @@ impl LongPollService {
         lines.chain([sweep]).min().unwrap_or(sweep)
     }
 
-    /// What comes back is there for those who come.
+    /// Releases returned tasks and adds new waiters to their queues.
     async fn handle_requests(&mut self, requests: &mut Vec<BrokerRequest>) {
         let (mut returned, mut joining) = (Vec::new(), Vec::new());
         for request in requests.drain(..) {
@@ -262,7 +262,7 @@ impl LongPollService {
         }
     }
 
-    /// One claim for each line that may get something.
+    /// Claims once for each queue that may get tasks.
     async fn serve_ready_queues(&mut self) {
         let at = Instant::now();
         let ready = self.queues.iter().filter(|(_, queue)| queue.needs_claim && queue.claim_not_before <= at);
@@ -303,7 +303,7 @@ impl LongPollService {
             }
             Err(error) => {
                 self.node.count_store_error();
-                tracing::debug!(%error, workers = queue.waiters.len(), "workers get no answer from the store");
+                tracing::debug!(%error, workers = queue.waiters.len(), "could not claim tasks for waiting pull workers; they get the error and may retry");
                 for waiter in queue.waiters.drain(..) {
                     let _ = waiter.reply.send(Err(error.clone()));
                 }
@@ -331,7 +331,7 @@ impl LongPollService {
         self.release_tasks(tasks.into()).await;
     }
 
-    /// Gives tasks back to the store as if they had never been claimed.
+    /// Releases tasks in the store as if they had never been claimed.
     async fn release_tasks(&self, tasks: Vec<Claimed>) {
         if tasks.is_empty() {
             return;
@@ -354,13 +354,13 @@ impl LongPollService {
             }
             Err(error) => {
                 self.node.count_store_error();
-                tracing::debug!(%error, tasks = ended.len(), "tasks that nobody took wait for their leases to run out");
+                tracing::debug!(%error, tasks = ended.len(), "could not release undelivered tasks; they run again after their leases have expired");
             }
         }
     }
 }
 
-/// How many of `tasks` each waiter gets, from the front: one each, and then one more each, up to what it can take.
+/// The number of tasks for each waiter, from the front: one each, then one more each, up to the waiter's limit.
 fn split_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
     let mut shares: Vec<(usize, usize)> = limits.take(tasks).map(|limit| (0, limit)).collect();
     let mut left = tasks;

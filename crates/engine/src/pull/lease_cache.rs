@@ -1,8 +1,8 @@
-//! What this node remembers of the leases that workers come back for: whose task it is, since when and for how long it
-//! was given, and how much its attempt may still log. Forgotten with the attempt, or when the lease has run out.
+//! A cache of the leases of pull workers: the task, its lease, and the log quota of its attempt. An entry is dropped when
+//! the attempt ends or the lease has expired.
 //!
-//! A lease that another node gave out, or this one before it was started anew, is read from the store when its worker
-//! comes.
+//! A lease that was granted by another node, or by this one before a restart, is read from the store on the worker's next
+//! request.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,9 +16,9 @@ use super::log_usage;
 use crate::claim_summary::ClaimSummary;
 use crate::log_writer::LogQuota;
 
-/// A lease that ran out so long ago is nobody's: others had the time to take it, and no clock is this wrong.
+/// How long an expired lease is kept: other nodes may not have freed the task yet, and clocks may differ.
 const EXPIRED_RETENTION: Duration = Duration::from_secs(60);
-/// The longest lease that is read from how long a task has been held.
+/// The maximum lease duration that is inferred from how long a task has been leased.
 const MAX_INFERRED_LEASE: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ struct CachedLease {
     task: ClaimSummary,
     leased_at: Timestamp,
     expires_at: Timestamp,
-    /// What it was claimed for, and is renewed by where nothing else is said.
+    /// The duration of the claim, and of renewals that give none.
     duration: Duration,
     log_quota: LogQuota,
 }
@@ -46,7 +46,7 @@ impl LeaseCache {
         self.lock_leases().insert(leased.task.fence, leased);
     }
 
-    /// The task that is leased under this fence.
+    /// Finds the task that is leased under this fence, in the cache or in the store.
     pub(crate) async fn find_task(
         &self,
         store: &dyn Store,
@@ -66,7 +66,7 @@ impl LeaseCache {
         };
         let task = summarize_task(store, task, fence).await?;
         let allowance = log_usage::read_log_quota(store, &task, since).await?;
-        // It may have been renewed since it was claimed; then this is too long, never too short.
+        // The lease may have been renewed since the claim; then this is too long, but never too short.
         let lease = until.since(since).min(MAX_INFERRED_LEASE);
         let leased = CachedLease {
             task: task.clone(),
@@ -75,12 +75,12 @@ impl LeaseCache {
             duration: lease,
             log_quota: allowance,
         };
-        // Whoever was quicker has counted lines already.
+        // A concurrent request may have inserted it and counted lines already.
         self.lock_leases().entry(fence).or_insert(leased);
         Ok(Ok(task))
     }
 
-    /// Forgets the lease if the store no longer knows of it, and says why.
+    /// Drops the cached lease if the store no longer has it, and returns why.
     pub(crate) async fn drop_if_lost(
         &self,
         store: &dyn Store,
@@ -94,7 +94,7 @@ impl LeaseCache {
         Ok(lease)
     }
 
-    /// How long a lease lasts that is renewed without a word.
+    /// The duration of a renewal that gives none.
     pub(crate) fn lease_duration(&self, fence: i64) -> Option<Duration> {
         self.lock_leases().get(&fence).map(|leased| leased.duration)
     }
@@ -105,7 +105,7 @@ impl LeaseCache {
         }
     }
 
-    /// Those of the lines that are within what the attempt may log.
+    /// Returns the lines that are within the log quota of the attempt.
     pub(crate) fn admit_lines(&self, fence: i64, lines: Vec<LogLine>) -> Vec<LogLine> {
         match self.lock_leases().get_mut(&fence) {
             Some(leased) => lines.into_iter().filter_map(|line| leased.log_quota.admit_line(line)).collect(),
@@ -113,7 +113,7 @@ impl LeaseCache {
         }
     }
 
-    /// So many lines of so many bytes were admitted and not logged after all.
+    /// Returns the quota of lines that were admitted but not stored.
     pub(crate) fn refund_lines(&self, fence: i64, lines: usize, bytes: usize) {
         if let Some(leased) = self.lock_leases().get_mut(&fence) {
             leased.log_quota.refund(lines, bytes);
@@ -132,7 +132,7 @@ impl LeaseCache {
         self.lock_leases().remove(&fence);
     }
 
-    /// Forgets what ran out long ago.
+    /// Drops leases that expired long ago.
     pub(crate) fn drop_expired(&self, now: Timestamp) {
         self.lock_leases().retain(|_, leased| leased.expires_at.plus(EXPIRED_RETENTION) > now);
     }
@@ -142,7 +142,7 @@ impl LeaseCache {
     }
 }
 
-/// The task if a worker holds it under this fence, since when and until when.
+/// Reads the task and its lease from the store, if a pull worker has it under this fence.
 async fn read_lease(
     store: &dyn Store,
     id: &TaskId,
@@ -152,7 +152,7 @@ async fn read_lease(
     Ok(match task.life.state {
         State::Locked(lease) => match lease.until {
             Some(until) if lease.fence == fence => Ok((task, lease.since, until)),
-            // What a node runs is not for workers to end, whatever fence they name.
+            // A worker must not end a task that a node runs, whatever fence it names.
             Some(_) | None => Err(Rejected::StaleFence),
         },
         State::New { .. } | State::Scheduled | State::Done | State::Error { .. } | State::Missing { .. } => {
@@ -161,7 +161,7 @@ async fn read_lease(
     })
 }
 
-/// A running task as it is remembered.
+/// Builds the summary of a running task.
 async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimSummary, StoreError> {
     let (cause, depth) = find_cause(store, &task).await?;
     Ok(ClaimSummary {
@@ -179,8 +179,8 @@ async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<Cla
     })
 }
 
-/// The event that causes what a task emits, and how deep that lies. Where the journal has forgotten the task's event,
-/// nobody knows what had caused that; of the event that made an order, the order knows.
+/// Finds the event that causes what a task emits, and its depth. The depth is 0 if the task's event has expired. The event
+/// that created an order is recorded with the order.
 async fn find_cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16), StoreError> {
     if let Some(id) = task.event {
         return Ok((Some(id), store.event(id).await?.map_or(0, |view| view.event.depth())));

@@ -1,7 +1,7 @@
-//! How much of its quota an attempt has used that another node gave out, or this one before it was started anew.
+//! Reads how much of its log quota an attempt has used, if its lease was granted by another node or before a restart.
 //!
-//! The store numbers the lines of a task and does not tell its attempts apart. Those of the last attempt are at the end:
-//! so the end is sought, in a few steps, and no more is read from existing than an attempt may log.
+//! The store numbers the lines of a task without separating its attempts. Those of the last attempt are at the end, so the
+//! end is found by binary search, and at most as many lines are read before it as an attempt may log.
 
 use pointsman_core::store::{Store, StoreError, StoredLine};
 use pointsman_core::{TaskId, Timestamp};
@@ -9,7 +9,7 @@ use pointsman_core::{TaskId, Timestamp};
 use crate::claim_summary::ClaimSummary;
 use crate::log_writer::{LogQuota, MAX_ATTEMPT_LINES};
 
-/// How many lines are read at a time.
+/// The number of lines that are read at a time.
 const PAGE_SIZE: usize = 1000;
 
 pub(super) async fn read_log_quota(
@@ -23,14 +23,14 @@ pub(super) async fn read_log_quota(
         let lines = read_log_page(store, &task.id, from, PAGE_SIZE).await?;
         let Some(last) = lines.last() else { break };
         from = last.number + 1;
-        // What was written before the attempt began was written by another, if existing was another.
+        // Lines older than the attempt belong to an earlier attempt, if there was one.
         let own = lines.iter().filter(|stored| task.attempt <= 1 || stored.line.time >= since);
         own.for_each(|stored| quota.count_stored_line(&stored.line));
     }
     Ok(quota)
 }
 
-/// A number that no line has reached, and not many more than existing are lines.
+/// Finds the number after the last line.
 async fn find_log_end(store: &dyn Store, id: &TaskId) -> Result<u64, StoreError> {
     let (mut existing, mut missing) = (0, 1);
     while !read_log_page(store, id, missing, 1).await?.is_empty() {

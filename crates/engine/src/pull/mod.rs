@@ -1,12 +1,11 @@
-//! Work for workers elsewhere, who ask for it, keep it for a while, and tell how it went.
+//! The pull API: workers outside this process lease tasks, renew their leases, log, and end the tasks.
 //!
 //! ```text
-//!   pull ─▶ desk ─▶ store.claim ─▶ leased tasks ─▶ the worker … renew, log, end ─▶ store
+//!   pull ─▶ broker ─▶ store.claim ─▶ leased tasks ─▶ the worker … renew, log, end ─▶ store
 //! ```
 //!
-//! All that decides is in the store: who holds a task is whoever has its fence, and a lease that runs out frees
-//! it. What this node remembers of the leases it gave out ([`lease_cache`]) only spares reading them again; a worker
-//! may as well come back to another node.
+//! The store alone decides: a task belongs to the worker that has its fence, and an expired lease frees it. The cached
+//! leases of this node ([`lease_cache`]) only save reads; a worker may send its next request to another node.
 
 mod broker;
 mod lease_cache;
@@ -30,38 +29,38 @@ use broker::PullFilter;
 pub(crate) use broker::{LongPollBroker, LongPollService};
 pub(crate) use lease_cache::LeaseCache;
 
-/// Nobody waits longer at the desk than this.
+/// The maximum wait of a pull.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The lease of a worker of which nothing else is known.
+/// The lease of a worker if no other duration is known.
 const DEFAULT_LEASE: Duration = Duration::from_secs(60);
 
-/// A worker elsewhere asks for work.
+/// A pull worker's request for tasks.
 #[derive(Clone, Debug)]
 pub struct PullRequest {
-    /// What it can run. Others than pulled ones are never given out.
+    /// The handlers that it can run. Only tasks of pulled handlers are leased.
     pub handlers: BTreeSet<HandlerName>,
-    /// How many tasks it can take.
+    /// The maximum number of tasks.
     pub max: usize,
-    /// How long it waits for the first of them.
+    /// How long to wait for the first task.
     pub wait: Duration,
-    /// How long it may keep them unless it renews.
+    /// The duration of the lease unless it is renewed.
     pub lease: Duration,
-    /// Only this tenant's.
+    /// Only tasks of this tenant.
     pub tenant: Option<Tenant>,
 }
 
-/// A task that a worker holds, as far as those need to know who let the worker in.
+/// The part of a leased task that is needed to authorise and check a worker's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedTaskInfo {
     pub tenant: Tenant,
-    /// The most bytes of JSON that it returns.
+    /// The maximum size of its JSON result.
     pub max_result: usize,
 }
 
 impl Engine {
-    /// Leases tasks to a worker: at once if there are some, else as soon as there are. None after `wait`, or when
-    /// the node stops. Dropping the future gives back what was meant for it.
+    /// Leases tasks to a worker, at once or as soon as there are some. Empty after `wait`, or when the node stops.
+    /// Dropping the future releases tasks that were claimed for it.
     pub async fn pull_tasks(&self, request: PullRequest) -> Result<Vec<Claimed>, StoreError> {
         let PullRequest { handlers, max, wait, lease, tenant } = request;
         if handlers.is_empty() || max == 0 {
@@ -74,7 +73,7 @@ impl Engine {
             let Some(granted) = node.pull_broker.wait_for_tasks(filter.clone(), max, deadline).await? else {
                 return Ok(vec![]);
             };
-            // A rule that was set since the claim takes back what it holds.
+            // Tasks that were paused since the claim are returned.
             let (paused, tasks): (Vec<_>, Vec<_>) = granted
                 .into_tasks()
                 .partition(|(version, task)| node.start_gate.is_paused_since(*version, task));
@@ -88,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// What a worker holds under this fence. Costs nothing where this node gave it out.
+    /// Finds the task that a worker has leased under this fence. Costs nothing if this node granted the lease.
     pub async fn find_leased_task(
         &self,
         id: &TaskId,
@@ -99,8 +98,8 @@ impl Engine {
         Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result: task.max_result_bytes }))
     }
 
-    /// A worker is still at it: its lease runs for so long from now, or for as long as it claimed the task if nothing
-    /// is said. Answers until when.
+    /// Renews a worker's lease for this duration from now, or for the duration of its claim if none is given. Returns when
+    /// the lease expires.
     pub async fn renew_lease(
         &self,
         id: &TaskId,
@@ -122,7 +121,7 @@ impl Engine {
         Ok(renewed.map(|()| until))
     }
 
-    /// Adds lines to the log of a worker's attempt, as many as an attempt may have. Answers how many were added.
+    /// Appends lines to the log of a worker's attempt, up to the quota. Returns how many were stored.
     pub async fn append_task_log(
         &self,
         id: &TaskId,
@@ -150,12 +149,12 @@ impl Engine {
             node.log_writer.notify_stored();
             return Ok(Ok(stored));
         }
-        // Nothing was added: the task is no longer the worker's, or it has said all that it may.
+        // No line was stored: the task no longer belongs to the worker, or the quota is used up.
         node.lease_cache.drop_if_lost(&*node.store, id, fence).await.map(|lease| lease.map(|()| 0))
     }
 
-    /// Ends a worker's attempt, with all that commits with its end. For whom a worker may emit, whoever let it in
-    /// decides. A snooze lasts a second at least.
+    /// Ends a worker's attempt and stores everything that commits with it. The caller checks for which tenants the worker
+    /// may emit. A snooze lasts at least [`MIN_SNOOZE`].
     pub async fn end_leased_task(
         &self,
         id: &TaskId,
@@ -185,7 +184,7 @@ impl Engine {
     }
 }
 
-/// A worker's attempt begins.
+/// Records the start of a worker's attempt.
 fn start_leased_attempt(node: &Node, task: Claimed, lease: Duration) -> Claimed {
     let at = node.time.now();
     node.task_changes.notify_attempt_started(&task, at);
@@ -194,7 +193,7 @@ fn start_leased_attempt(node: &Node, task: Claimed, lease: Duration) -> Claimed 
     task
 }
 
-/// A worker's snooze is no tight loop.
+/// Extends a worker's snooze to the minimum, so that it cannot cause a tight loop.
 fn enforce_min_snooze(outcome: AttemptOutcome, now: Timestamp) -> AttemptOutcome {
     match outcome.ended {
         Ended::Snoozed { until } => {

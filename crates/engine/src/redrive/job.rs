@@ -1,4 +1,4 @@
-//! One redrive at work.
+//! The job of one redrive.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -16,11 +16,11 @@ use super::{PAGE_SIZE, Redrive, RedriveState, lock_status};
 use crate::time::StoreBackoff;
 use crate::{Engine, TaskChange};
 
-/// How many tasks are retried in one transaction.
+/// The maximum number of tasks that are retried in one transaction.
 const RETRY_BATCH: usize = 500;
-/// With a rate, how often some are retried.
+/// With a rate limit, the interval between two batches.
 const PACING_INTERVAL: Duration = Duration::from_millis(100);
-/// The most tasks that can go ahead of the others.
+/// The maximum number of canaries.
 const MAX_CANARIES: usize = 1000;
 
 pub(super) struct RedriveJob {
@@ -29,26 +29,26 @@ pub(super) struct RedriveJob {
     rate_limiter: Option<RateLimiter>,
 }
 
-/// What a job found, the oldest first.
+/// The tasks that match the filter of a job, the oldest first.
 struct MatchedTasks {
     tasks: VecDeque<TaskSeq>,
-    /// What the first of them are called.
+    /// The ids of the first tasks, which are the canaries.
     canary_ids: VecDeque<TaskId>,
 }
 
-/// Keeps to a rate.
+/// Limits the rate of retries.
 struct RateLimiter {
     rate: Rate,
     next_at: Instant,
 }
 
 impl RateLimiter {
-    /// How many may go now, once it is their time.
+    /// Waits until the next batch is due, and returns its size.
     async fn wait_for_batch(&mut self) -> usize {
         let step = self.rate.step().max(Duration::from_micros(1));
         let batch = (PACING_INTERVAL.as_micros() / step.as_micros()).clamp(1, RETRY_BATCH as u128) as usize;
         sleep_until(self.next_at).await;
-        // Time that was lost is not made up for by haste.
+        // A delay is not compensated by a higher rate later.
         self.next_at = self.next_at.max(Instant::now()) + step * batch as u32;
         batch
     }
@@ -65,16 +65,10 @@ impl RedriveJob {
         let state = match ended {
             Some(Ok(())) => RedriveState::Done,
             Some(Err(reason)) => RedriveState::Stopped(reason),
-            None => RedriveState::Stopped("it was told to stop".into()),
+            None => RedriveState::Stopped("on request".into()),
         };
         let mut status = lock_status(&self.status);
-        tracing::info!(
-            job = status.id,
-            by = status.by,
-            ?state,
-            retried = status.retried,
-            "a redrive has ended"
-        );
+        tracing::info!(job = status.id, by = status.by, ?state, retried = status.retried, "redrive ended");
         status.state = state;
         status.ended_at = Some(self.engine.now());
     }
@@ -103,7 +97,7 @@ impl RedriveJob {
         }
     }
 
-    /// Reads what matches, which comes the newest first.
+    /// Reads all matching tasks. The store returns the newest first.
     async fn read_matching(&self) -> Result<MatchedTasks, String> {
         let (filter, canaries) = {
             let status = lock_status(&self.status);
@@ -127,7 +121,7 @@ impl RedriveJob {
         }
     }
 
-    /// Retries the first few, and answers what they are called.
+    /// Retries the canaries, and returns their ids.
     async fn retry_canaries(
         &mut self,
         found: &mut MatchedTasks,
@@ -143,13 +137,13 @@ impl RedriveJob {
             sent.extend(ids.zip(results).filter(|(_, result)| result.is_ok()).map(|(id, _)| id));
         }
         match sent.is_empty() && !found.tasks.is_empty() {
-            true => Err("none of the first could be retried, so that they tell nothing of the others".into()),
+            true => Err("none of the canaries could be retried, so the other tasks were not retried".into()),
             false => Ok(sent),
         }
     }
 
-    /// Waits until these have ended, and well. What this node runs it hears of at once, before the task could be
-    /// forgotten; the store is asked about what others run, and has the last word on failures.
+    /// Waits until all canaries have succeeded. Changes of this node arrive at once, before a task could expire; the store
+    /// is read for tasks that other nodes run, and to confirm failures.
     async fn wait_for_canaries(
         &self,
         canaries: Vec<TaskId>,
@@ -190,7 +184,7 @@ impl RedriveJob {
         Ok(results)
     }
 
-    /// Asks the store until it answers.
+    /// Retries a store call until it succeeds.
     async fn retry_until_answered<'a, T, F>(&'a self, call: impl Fn(&'a dyn Tasks) -> F) -> Result<T, String>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -202,7 +196,7 @@ impl RedriveJob {
                 Err(error @ StoreError::Closed) => return Err(error.to_string()),
                 Err(error) => {
                     self.engine.node().count_store_error();
-                    tracing::debug!(%error, "a redrive waits for the store");
+                    tracing::debug!(%error, "store call of a redrive failed; retrying");
                     sleep(backoff.next_delay()).await;
                 }
             }
@@ -214,7 +208,7 @@ impl RedriveJob {
     }
 }
 
-/// The next of these tasks that is told to have ended, well or not.
+/// Waits for the next of these tasks that is reported to have ended, successfully or not.
 async fn wait_for_end(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receiver<TaskChange>) -> TaskChange {
     loop {
         match changes.recv().await {
@@ -230,17 +224,17 @@ async fn wait_for_end(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receive
     }
 }
 
-/// Whether a canary has ended well, as the store has it; `false` while it goes on.
+/// Whether a canary has succeeded according to the store; `false` while it has not ended. A failure is an error.
 fn has_succeeded(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
     let Some(task) = task else {
-        return Err(format!("{id} was forgotten before it could be looked at"));
+        return Err(format!("{id} expired before its result could be read"));
     };
     match task.life.state {
         State::Done => Ok(true),
         State::New { .. } | State::Scheduled | State::Locked(_) => Ok(false),
         State::Error { .. } => {
             let why = task.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            Err(format!("{id} stands in error again{why}"))
+            Err(format!("{id} failed again{why}"))
         }
         State::Missing { .. } => Err(format!("{id} is {}: its handler is gone", Status::Missing.as_str())),
     }
@@ -253,6 +247,6 @@ mod tests {
     #[test]
     fn a_canary_that_expired_is_an_error() {
         let why = has_succeeded(&TaskId::from_text("h_a_1"), None).unwrap_err();
-        assert_eq!(why, "h_a_1 was forgotten before it could be looked at");
+        assert_eq!(why, "h_a_1 expired before its result could be read");
     }
 }

@@ -1,12 +1,12 @@
-//! Running many failed tasks again, by what they have in common.
+//! Redrives: background jobs that retry all failed tasks that match a filter.
 //!
 //! ```text
-//!   redrive ─▶ job: read what matches ─▶ [canary: the first few, until they have ended] ─▶ the rest, paced
+//!   redrive ─▶ job: read matching tasks ─▶ [canary: retry the first few, wait for them] ─▶ retry the rest, rate limited
 //! ```
 //!
-//! A job lives on the node that began it, and ends with it: what it has not retried by then stays in `error`, and
-//! the same redrive asked again finds it. What matches is read first, so that a task that fails again is not
-//! retried twice; the oldest come first, so that lanes are filled in order.
+//! A job runs on the node that started it and ends with it: tasks that it has not retried by then stay in `error`, and the
+//! same redrive can be requested again. All matching tasks are read first, so that a task that fails again is not retried
+//! twice; the oldest are retried first, so that lanes are filled in order.
 
 mod job;
 
@@ -23,29 +23,29 @@ use tokio_util::task::TaskTracker;
 use crate::Engine;
 use job::RedriveJob;
 
-/// How many jobs a node has at a time. Each keeps the numbers of all that it found in memory.
+/// The maximum number of jobs that a node runs at a time. Each has the sequence numbers of all its tasks in memory.
 const MAX_RUNNING_JOBS: usize = 4;
-/// How many jobs that have ended are remembered.
+/// The number of ended jobs that are still listed.
 const MAX_ENDED_JOBS: usize = 100;
-/// How many tasks are read at a time.
+/// The number of tasks that are read at a time.
 const PAGE_SIZE: usize = 500;
-/// How many tasks a count shows.
+/// The number of tasks that a count returns as a sample.
 const SAMPLE_SIZE: usize = 20;
 
-/// What is to be run again, and how carefully.
+/// A request to retry failed tasks.
 #[derive(Clone, Debug)]
 pub struct RedriveRequest {
-    /// Which tasks; of these, those in `error`. Cancelled ones only if the reasons name them.
+    /// The tasks in `error` that match are retried. Cancelled ones only if the reasons name them.
     pub filter: TaskFilter,
-    /// How fast; as fast as the store takes them if not given.
+    /// The maximum rate of retries; unlimited if not given.
     pub rate: Option<Rate>,
-    /// So many are run first. If one of them fails again, the others are left alone.
+    /// This many tasks are retried first. If one of them fails again, the others are not retried.
     pub canary: Option<usize>,
-    /// Who wants it.
+    /// The user who requested it.
     pub by: String,
 }
 
-/// A redrive, as it stands.
+/// A redrive and its progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Redrive {
     pub id: String,
@@ -54,10 +54,10 @@ pub struct Redrive {
     pub canary: Option<usize>,
     pub by: String,
     pub state: RedriveState,
-    /// How many tasks it is about, as far as they have been read.
+    /// The number of matching tasks that have been read so far.
     pub matched: u64,
     pub retried: u64,
-    /// How many could not be retried: somebody was quicker, or their events have been forgotten.
+    /// The number of tasks that could not be retried: they were retried meanwhile, or their events have expired.
     pub refused: u64,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
@@ -66,15 +66,15 @@ pub struct Redrive {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedriveState {
     Running,
-    /// The first few have been retried, and the others wait for them to end.
+    /// The canaries have been retried, and the job waits for them to end.
     Canary,
     Done,
-    /// It ended before its time, for this reason.
+    /// It ended early, for this reason.
     Stopped(String),
 }
 
 impl RedriveState {
-    /// One word for people and programs.
+    /// The name of the state in the API.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -92,17 +92,17 @@ impl RedriveState {
     }
 }
 
-/// Why a redrive was not begun.
+/// Why a redrive was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedriveRefused {
-    #[error("{MAX_RUNNING_JOBS} redrives go on already; wait for one of them to end, or stop it")]
+    #[error("{MAX_RUNNING_JOBS} redrives are running already; wait for one of them to end, or stop it")]
     TooMany,
-    /// It would retry what that one is about to.
-    #[error("the redrive {0} is about the same tasks and goes on; wait for it to end, or stop it")]
+    /// It would retry the same tasks as that redrive.
+    #[error("redrive {0} has the same filter and is still running; wait for it to end, or stop it")]
     AlreadyRunning(String),
 }
 
-/// A redrive that has its place among the jobs of the node and has not begun. Dropped, it gives its place up.
+/// A redrive that is reserved among the jobs of the node and has not started. Dropping it releases the reservation.
 #[derive(Debug)]
 pub struct PreparedRedrive {
     engine: Engine,
@@ -113,17 +113,17 @@ pub struct PreparedRedrive {
 }
 
 impl PreparedRedrive {
-    /// The redrive as it is when it begins.
+    /// The redrive in its initial state.
     pub fn status(&self) -> Redrive {
         lock_status(&self.status).clone()
     }
 
-    /// Gives its place up until it is admitted again.
+    /// Releases the reservation until [`PreparedRedrive::reserve_again`].
     pub fn release_reservation(&self) {
         self.engine.node().redrive_jobs.lock_jobs().remove(&self.number);
     }
 
-    /// Takes its place again, unless too many redrives run by now, or one for the same tasks.
+    /// Reserves it again, unless too many redrives run by now, or one with the same filter.
     pub fn reserve_again(&self) -> Result<(), RedriveRefused> {
         let status = self.status();
         let mut jobs = self.engine.node().redrive_jobs.lock_jobs();
@@ -132,7 +132,7 @@ impl PreparedRedrive {
         Ok(())
     }
 
-    /// Begins it; answers what it is called.
+    /// Starts it; returns its id.
     pub fn start(mut self) -> String {
         self.is_started = true;
         let job = RedriveJob::new(self.engine.clone(), self.status.clone());
@@ -149,7 +149,7 @@ impl Drop for PreparedRedrive {
     }
 }
 
-/// The jobs of a node, the newest last.
+/// The redrive jobs of a node, the newest last.
 #[derive(Debug, Default)]
 pub(crate) struct RedriveJobs {
     jobs: Mutex<BTreeMap<u64, RedriveEntry>>,
@@ -165,7 +165,7 @@ struct RedriveEntry {
 }
 
 impl RedriveJobs {
-    /// Ends all jobs, and waits for them.
+    /// Stops all jobs, and waits for them to end.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
         self.job_tracker.close();
@@ -177,7 +177,7 @@ impl RedriveJobs {
     }
 }
 
-/// Forgets the oldest of those that have ended, if they are too many.
+/// Drops the oldest ended jobs if there are too many.
 fn drop_oldest_ended(jobs: &mut BTreeMap<u64, RedriveEntry>) {
     let ended = jobs.iter().filter(|(_, job)| lock_status(&job.status).state.has_ended());
     let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
@@ -186,7 +186,7 @@ fn drop_oldest_ended(jobs: &mut BTreeMap<u64, RedriveEntry>) {
     }
 }
 
-/// Whether a job for these tasks may begin beside those that go on.
+/// Checks whether a job with this filter may start in addition to those that run.
 fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
     let (mut running, mut same) = (0, None);
     for job in jobs.values() {
@@ -210,12 +210,12 @@ fn lock_status(status: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
 }
 
 impl Engine {
-    /// Begins to run failed tasks again; answers at once with what the job is called.
+    /// Starts a job that retries failed tasks; returns its id at once.
     pub fn start_redrive(&self, request: RedriveRequest) -> Result<String, RedriveRefused> {
         Ok(self.prepare_redrive(request)?.start())
     }
 
-    /// Reserves the place of a redrive, which begins when it is started.
+    /// Reserves a redrive, which can then be started.
     pub fn prepare_redrive(&self, request: RedriveRequest) -> Result<PreparedRedrive, RedriveRefused> {
         let node = self.node();
         let redrives = &node.redrive_jobs;
@@ -224,7 +224,7 @@ impl Engine {
         let mut jobs = redrives.lock_jobs();
         check_admission(&jobs, &filter)?;
         let number = redrives.last_number.fetch_add(1, Ordering::Relaxed) + 1;
-        // Jobs of two nodes are never called the same, nor those of one before and after a start.
+        // The id is unique across nodes and restarts.
         let id = format!("{}-{number}", node.id());
         let status = Arc::new(Mutex::new(Redrive {
             id,
@@ -245,7 +245,7 @@ impl Engine {
         Ok(PreparedRedrive { engine: self.clone(), number, status, stop, is_started: false })
     }
 
-    /// The redrives that run on this node, and the last ones that have ended, the newest first.
+    /// Lists the redrives that run on this node, and the last ones that have ended, the newest first.
     pub fn list_redrives(&self) -> Vec<Redrive> {
         self.node()
             .redrive_jobs
@@ -256,12 +256,12 @@ impl Engine {
             .collect()
     }
 
-    /// One of them.
+    /// Finds a redrive of this node by its id.
     pub fn find_redrive(&self, id: &str) -> Option<Redrive> {
         self.list_redrives().into_iter().find(|job| job.id == id)
     }
 
-    /// Ends a redrive: what it has not retried stays as it is. `false`: there is none of this name that runs.
+    /// Stops a redrive; tasks that it has not retried stay as they are. `false`: no redrive of this id is running.
     pub fn stop_redrive(&self, id: &str) -> bool {
         let jobs = self.node().redrive_jobs.lock_jobs();
         let found = jobs.values().find(|job| {
@@ -271,7 +271,7 @@ impl Engine {
         found.inspect(|job| job.stop.cancel()).is_some()
     }
 
-    /// How many tasks a redrive with this filter would be about, counted up to `most`, and the newest of them.
+    /// Counts the tasks that a redrive with this filter would retry, up to `most`, and returns the newest of them.
     pub async fn count_failed_tasks(
         &self,
         filter: TaskFilter,
@@ -291,7 +291,7 @@ impl Engine {
     }
 }
 
-/// Of these, those that can be run again and that nobody has ended on purpose.
+/// Restricts a filter to tasks in `error`, and to those that were not cancelled unless it names reasons.
 fn restrict_to_failed(filter: TaskFilter) -> TaskFilter {
     let reasons = match filter.reasons.is_empty() {
         true => vec![EndReason::Failed, EndReason::Crashed],
