@@ -45,7 +45,7 @@ pub(crate) fn start_attempt(
     pause_version: PauseVersion,
 ) {
     let control = node.running_attempts.add(&task);
-    let at = node.time.now();
+    let at = node.time_source.now();
     node.task_changes.notify_attempt_started(&task, at);
     node.metrics.observe_start_latency(&task, at);
     let span = tracing::info_span!(
@@ -102,7 +102,7 @@ async fn run_handler(
     let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER_LINES);
     let delivery = Delivery {
         task,
-        log: LogSink::new(sender, node.time.clone()),
+        log: LogSink::new(sender, node.time_source.clone()),
         // A child token: a handler that cancels it stops only itself.
         cancel: control.cancel_token().child_token(),
     };

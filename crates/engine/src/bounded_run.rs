@@ -13,13 +13,11 @@ use crate::{BoundedRun, HandlerSpec, Setup};
 /// Why a bounded run cannot use a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BoundedRunError {
-    #[error("no handlers are registered in the store yet; start a server with this configuration first")]
+    #[error("no handlers are registered in the store yet")]
     NoHandlersRegistered,
-    #[error("handler {0} is not registered in the store; start or reload a server that has it")]
+    #[error("handler {0} is not registered in the store")]
     HandlerNotRegistered(HandlerName),
-    #[error(
-        "handler {0} is registered in the store with other settings than this configuration has; reload the server, or use its configuration"
-    )]
+    #[error("handler {0} is registered in the store with other settings than in this configuration")]
     HandlerDiffers(HandlerName),
 }
 

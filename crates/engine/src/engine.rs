@@ -177,7 +177,7 @@ impl Engine {
 
     /// The time source of this node.
     pub fn time_source(&self) -> &TimeSource {
-        &self.inner.node.time
+        &self.inner.node.time_source
     }
 
     /// The current time, by the store's clock.
@@ -269,7 +269,7 @@ impl Engine {
         supervisor.journaling.stop().await;
         engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
         supervisor.observing.stop().await;
-        if let Err(error) = node.store.leave(node.id(), node.time.now()).await {
+        if let Err(error) = node.store.leave(node.id(), node.time_source.now()).await {
             tracing::warn!(%error, "could not remove this node from the store; it is listed until its lease has expired");
         }
     }
@@ -298,7 +298,7 @@ async fn warn_of_lost_handlers(
 ) -> Result<(), StoreError> {
     let ours: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
     for other in store.nodes().await?.into_iter().filter(|node| !node.gone) {
-        let name = other.abilities.registrant.as_deref().filter(|name| *name == settings.registrant);
+        let name = other.abilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
         let lost = other.abilities.handlers.iter().filter(|handler| !ours.contains(handler));
         let lost: Vec<_> = lost.map(HandlerName::as_str).collect();
         if let Some(name) = name.filter(|_| !lost.is_empty()) {

@@ -32,7 +32,7 @@ use crate::{Runner, Settings, Setup};
 pub(crate) struct Node {
     /// When this node was started.
     pub(crate) started_at: Timestamp,
-    pub(crate) time: Arc<TimeSource>,
+    pub(crate) time_source: Arc<TimeSource>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
@@ -77,11 +77,11 @@ impl Node {
         let signals = Arc::new(WakeSignals::new());
         let bound = parts.settings.bounded_run.as_ref();
         let slots = if parts.settings.services.worker { parts.settings.slots } else { 0 };
-        let slots = Slots::new(slots, bound.map(|bound| bound.max_events));
+        let slots = Slots::new(slots, bound.map(|bound| bound.max_attempts));
         let configured = ArcSwap::from_pointee(ActiveSetup::new(setup, bound));
         Self {
             started_at: parts.settings.time_source.now(),
-            time: parts.settings.time_source.clone(),
+            time_source: parts.settings.time_source.clone(),
             observer: Observer::new(parts.store.clone(), parts.metrics.clone(), signals.clone()),
             store: parts.store,
             settings: parts.settings,
@@ -135,7 +135,7 @@ impl Node {
     pub(crate) fn build_claim(&self, reserved: &ReservedSlots) -> Option<Claim> {
         let handlers = self.active_setup.load().runnable_handlers.clone();
         let max = reserved.count();
-        (max > 0 && !handlers.is_empty() && self.time.is_in_service()).then(|| Claim {
+        (max > 0 && !handlers.is_empty() && self.time_source.is_in_service()).then(|| Claim {
             by: Claimant::Node(self.id()),
             handlers,
             max,
@@ -187,7 +187,7 @@ impl Node {
         // The step may have been run between the two reads.
         let task = self.store.task(&id).await?.map(|(task, _)| task);
         if let Some(task) = task.filter(|task| waits(task.life.state.status())) {
-            self.task_changes.notify_task_state(task, self.time.now());
+            self.task_changes.notify_task_state(task, self.time_source.now());
         }
         Ok(())
     }
@@ -198,8 +198,8 @@ impl Node {
             true => BTreeSet::clone(&self.active_setup.load().runnable_handlers),
             false => BTreeSet::new(),
         };
-        let registrant = self.settings.bounded_run.is_none().then(|| self.settings.registrant.clone());
-        let (slots, clock) = (self.slots.total(), self.time.report());
+        let registrant = self.settings.bounded_run.is_none().then(|| self.settings.registration_name.clone());
+        let (slots, clock) = (self.slots.total(), self.time_source.clock_report());
         self.store.announce(self.id(), Abilities { registrant, handlers, slots, clock }).await
     }
 
@@ -276,7 +276,7 @@ impl ActiveSetup {
 pub(crate) fn build_registration(setup: &Setup, settings: &Settings) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
     Registration {
-        by: settings.registrant.clone(),
+        by: settings.registration_name.clone(),
         handlers,
         routes: setup.routes.clone(),
         tenants: setup.tenant_weights.clone(),

@@ -23,7 +23,7 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 async fn prune_repeatedly(node: Arc<Node>) {
     let (journal, history) = (node.settings.journal_retention, node.settings.history_retention);
     loop {
-        if !node.time.may_fire_and_prune() {
+        if !node.time_source.may_fire_and_prune() {
             sleep(PRUNE_INTERVAL).await;
             continue;
         }
@@ -46,7 +46,8 @@ async fn prune_repeatedly(node: Arc<Node>) {
 /// Deletes one batch. When it returns, expired events are no longer served from memory either: the retention limit may
 /// have moved although no row was deleted yet.
 async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Result<Pruned, StoreError> {
-    let pruned = node.store.prune(journal, history, node.settings.object_retention, node.time.now()).await?;
+    let pruned =
+        node.store.prune(journal, history, node.settings.object_retention, node.time_source.now()).await?;
     node.metrics.objects_pruned.inc_by(pruned.objects);
     node.observer.drop_expired_from_tail().await?;
     Ok(pruned)

@@ -59,7 +59,7 @@ async fn sweep_repeatedly(node: Arc<Node>) {
 }
 
 async fn sweep_once(node: &Arc<Node>, guard: &mut RescueGuard, requested: Instant) -> Result<(), StoreError> {
-    if !node.store.heartbeat(node.id(), node.time.now()).await? {
+    if !node.store.heartbeat(node.id(), node.time_source.now()).await? {
         rejoin(node).await?;
     } else if !node.is_announced() {
         node.announce_or_retry_later().await;
@@ -80,7 +80,7 @@ async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
         "this node sent no heartbeat for longer than the lease and was declared dead; it joins again, and its attempts \
          whose tasks were given to other nodes are cancelled"
     );
-    node.set_id(node.store.join(&node.settings.node_name, node.time.now()).await?);
+    node.set_id(node.store.join(&node.settings.node_name, node.time_source.now()).await?);
     register_again(node).await?;
     node.announce_or_retry_later().await;
     node.signals.notify_work();
@@ -91,20 +91,20 @@ async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
 /// as it is, because other nodes may have changed it since.
 async fn register_again(node: &Arc<Node>) -> Result<(), StoreError> {
     let (store, settings) = (&node.store, &node.settings);
-    if settings.bounded_run.is_some() || store.registrants().await?.contains(&settings.registrant) {
+    if settings.bounded_run.is_some() || store.registrants().await?.contains(&settings.registration_name) {
         return Ok(());
     }
-    store.register(build_registration(&node.active_setup().setup, settings), node.time.now()).await
+    store.register(build_registration(&node.active_setup().setup, settings), node.time_source.now()).await
 }
 
 /// Frees the tasks of dead nodes and workers, and notifies watchers.
 pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
-    if !node.time.is_in_service() {
+    if !node.time_source.is_in_service() {
         return Ok(());
     }
-    let at = node.time.now();
+    let at = node.time_source.now();
     // Pull workers whose leases began before this start, or expired by a step of the clock, get a full lease to renew.
-    let began = node.started_at.max(node.time.restarted_at());
+    let began = node.started_at.max(node.time_source.restarted_at());
     let had_time_to_renew = at.since(began) >= node.settings.lease;
     let workers_since = if had_time_to_renew { Timestamp::MIN } else { began };
     // A bounded run may not know all handlers, so it parks no tasks.

@@ -22,8 +22,8 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 async fn schedule_ahead(node: Arc<Node>) {
     let mut saturated = node.is_saturated.subscribe();
     while saturated.wait_for(|saturated| *saturated).await.is_ok() {
-        if node.time.is_in_service()
-            && let Err(error) = node.store.schedule(2 * node.slots.total(), node.time.now()).await
+        if node.time_source.is_in_service()
+            && let Err(error) = node.store.schedule(2 * node.slots.total(), node.time_source.now()).await
         {
             node.count_store_error();
             tracing::debug!(%error, "could not select tasks ahead; retrying, claims select tasks themselves meanwhile");

@@ -246,7 +246,7 @@ impl Sequencer {
         }
         let watched_emissions = node.task_changes.has_subscribers().then(|| emissions.clone());
         let delayed = emissions.iter().flat_map(|emission| &emission.events).any(|event| event.due.is_some());
-        let now = node.time.now();
+        let now = node.time_source.now();
         let mut reserved = self.reserve_slots(&emissions);
         let pause_version = node.start_gate.pause_version();
         match node.store.append(emissions, node.build_claim(&reserved), now).await {
@@ -281,7 +281,11 @@ impl Sequencer {
             return ReservedSlots::empty();
         }
         let events = emissions.iter().flat_map(|emission| &emission.events);
-        slots.reserve(self.node.active_setup().estimate_ready_tasks(events, free, self.node.time.now()))
+        slots.reserve(self.node.active_setup().estimate_ready_tasks(
+            events,
+            free,
+            self.node.time_source.now(),
+        ))
     }
 
     /// Wakes the worker if this claim left ready tasks, or if the batch creates tasks that are due later.
@@ -304,7 +308,7 @@ impl Sequencer {
         if let Some(last) = new.flat_map(|receipt| &receipt.events).map(|event| event.id).max() {
             node.signals.advance_journal_head(last);
         }
-        let at = node.time.now();
+        let at = node.time_source.now();
         for (receipt, emission) in receipts.iter().zip(watched_emissions.unwrap_or_default()) {
             if let Some(receipt) = receipt.as_ref().ok().filter(is_new) {
                 node.task_changes.notify_created(&emission.events, &receipt.events, at);

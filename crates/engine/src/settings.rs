@@ -18,7 +18,7 @@ pub struct Settings {
     pub node_name: String,
     /// The name under which it registers its handlers and routes. Nodes with the same configuration share a name, and the
     /// last registration under a name replaces the earlier ones; registrations under different names add up.
-    pub registrant: String,
+    pub registration_name: String,
     /// The number of tasks that run at a time.
     pub slots: usize,
     /// How long a node may be without a heartbeat before its tasks are given to others.
@@ -43,7 +43,7 @@ pub struct BoundedRun {
     /// It runs only these handlers; all if empty.
     pub handlers: BTreeSet<HandlerName>,
     /// The maximum number of attempts that it starts.
-    pub max_events: u64,
+    pub max_attempts: u64,
 }
 
 /// How long an unused object is kept, unless the settings say otherwise.
@@ -53,7 +53,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             node_name: "pointsman".into(),
-            registrant: "server".into(),
+            registration_name: "server".into(),
             slots: 16,
             lease: Duration::from_secs(30),
             sweep_interval: Duration::from_secs(5),

@@ -21,15 +21,15 @@ pub struct TaskChange {
     pub collection: Arc<str>,
     pub key: Option<ObjectKey>,
     /// None for a source's task.
-    pub event: Option<EventId>,
+    pub event_id: Option<EventId>,
     pub status: Status,
     /// Why it ended in `error`, if not just by a failure.
     pub reason: Option<EndReason>,
     pub attempt: u32,
     pub error: Option<String>,
     /// When it will be retried.
-    pub due: Option<Timestamp>,
-    pub at: Timestamp,
+    pub due_at: Option<Timestamp>,
+    pub changed_at: Timestamp,
 }
 
 /// The number of changes that a receiver may be behind before it misses some.
@@ -68,13 +68,13 @@ impl TaskChangeNotifier {
                     tenant: event.tenant.clone(),
                     collection: event.kind.as_str().into(),
                     key: event.key.clone(),
-                    event: Some(sequenced.id),
+                    event_id: Some(sequenced.id),
                     status: Status::New,
                     reason: None,
                     attempt: 0,
                     error: None,
-                    due: event.due,
-                    at,
+                    due_at: event.due,
+                    changed_at: at,
                 });
             }
         }
@@ -99,7 +99,7 @@ impl TaskChangeNotifier {
             let error = error.map(Into::into);
             self.send(TaskChange {
                 error,
-                due: finished.due,
+                due_at: finished.due,
                 ..change_from_claim(task, finished.status, at)
             });
         }
@@ -119,15 +119,15 @@ impl TaskChangeNotifier {
             status: task.life.state.status(),
             reason: task.life.state.reason(),
             attempt: task.life.attempt,
-            event: task.event,
+            event_id: task.event,
             id: task.id,
             handler: task.handler,
             tenant: task.tenant,
             collection: task.collection,
             key: task.key,
             error: task.error,
-            due,
-            at,
+            due_at: due,
+            changed_at: at,
         });
     }
 
@@ -144,13 +144,13 @@ fn change_from_claim(task: &ClaimSummary, status: Status, at: Timestamp) -> Task
         tenant: task.tenant.clone(),
         collection: task.collection().into(),
         key: task.key.clone(),
-        event: task.event_id,
+        event_id: task.event_id,
         status,
         reason: None,
         attempt: task.attempt,
         error: None,
-        due: None,
-        at,
+        due_at: None,
+        changed_at: at,
     }
 }
 

@@ -98,7 +98,7 @@ impl Worker {
             .fresh_reserve_duration()
             .unwrap_or(Duration::MAX)
             .min(self.node.settings.sweep_interval);
-        let due = self.next_due.map_or(max, |due| due.since(self.node.time.now()).max(MIN_SLEEP));
+        let due = self.next_due.map_or(max, |due| due.since(self.node.time_source.now()).max(MIN_SLEEP));
         due.min(max)
     }
 
@@ -121,8 +121,10 @@ impl Worker {
                 if has_claim {
                     // More tasks, but none for this node: claiming again at once would find none either.
                     self.may_have_work = claims.more && !claims.tasks.is_empty();
-                    self.next_due =
-                        earliest(claims.next_due, self.next_due.filter(|due| *due > self.node.time.now()));
+                    self.next_due = earliest(
+                        claims.next_due,
+                        self.next_due.filter(|due| *due > self.node.time_source.now()),
+                    );
                 } else {
                     // Without a slot there may be work: an end may have unblocked other tasks. With slots there was
                     // no claim because this node has no handlers.
@@ -139,14 +141,14 @@ impl Worker {
             return self.send_ends(claim).await;
         }
         match claim {
-            Some(claim) => self.node.store.claim(claim, self.node.time.now()).await,
+            Some(claim) => self.node.store.claim(claim, self.node.time_source.now()).await,
             None => Ok(Claims::default()),
         }
     }
 
     async fn send_ends(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
         let endings: Vec<Ending> = self.unsent_ends.iter().map(|ended| ended.ending.clone()).collect();
-        let at = self.node.time.now();
+        let at = self.node.time_source.now();
         let (results, claims) = self.node.store.finish(endings, claim, at).await?;
         for (ended, result) in std::mem::take(&mut self.unsent_ends).into_iter().zip(results) {
             self.report_end(ended, result, at);

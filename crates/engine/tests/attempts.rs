@@ -32,7 +32,7 @@ async fn a_failure_is_retried_and_then_final() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let retry = watcher.wait_for(|c| c.attempt == 1 && c.status == Status::New).await;
-    assert!(retry.due.is_some() && retry.error.as_deref() == Some("fault 1"));
+    assert!(retry.due_at.is_some() && retry.error.as_deref() == Some("fault 1"));
     let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt, ended.error.as_deref()), (Status::Error, 3, Some("fault 3")));
     let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
@@ -104,7 +104,7 @@ async fn a_delayed_event_is_not_handled_before_its_time() {
         .await;
     let ended = watcher.wait_for_ended(2).await;
     assert_eq!(ended[0].key.as_ref().unwrap().as_str(), "now");
-    assert!(ended[1].at >= due);
+    assert!(ended[1].changed_at >= due);
     engine.stop(TEST_TIMEOUT).await;
 }
 

@@ -27,7 +27,7 @@ fn bounded_engine(calls: &CallLog, handlers: &[&str], max_events: u64) -> TestEn
 }
 
 fn bounded_run(handlers: &[&str], max_events: u64) -> BoundedRun {
-    BoundedRun { handlers: handlers.iter().map(|h| handler_name(h)).collect(), max_events }
+    BoundedRun { handlers: handlers.iter().map(|h| handler_name(h)).collect(), max_attempts: max_events }
 }
 
 /// A node that runs nothing has told the store of the handlers, and these events wait.

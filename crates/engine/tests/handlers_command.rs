@@ -167,7 +167,7 @@ async fn a_command_runs_in_its_folder() {
     assert_eq!(lines[0].message, dir.path().canonicalize().unwrap().display().to_string());
     let nowhere =
         run_attempt(&CommandHandler::new(spec(dir.path().join("gone"))).unwrap(), claimed_task()).await.0;
-    assert!(failure_of(&nowhere).0.contains("is not there"), "{nowhere:?}");
+    assert!(failure_of(&nowhere).0.contains("does not exist"), "{nowhere:?}");
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn a_program_that_its_user_may_not_run_is_reported() {
     let argv = vec!["true".into()];
     let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some(dir.path().into()), run_as: Some(run_as) };
     let outcome = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await.0;
-    let said = "cannot start \"true\": its user may not run the program, or not enter its folder";
+    let said = "cannot start \"true\": its user may not execute the program, or may not enter its folder";
     assert_eq!(failure_of(&outcome), (said, false));
 }
 

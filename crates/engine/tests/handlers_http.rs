@@ -165,7 +165,7 @@ async fn failures_quote_the_response() {
     assert_eq!(error, format!("HTTP 500 Internal Server Error: {}…", "x".repeat(500)));
     assert!(!last);
     let gone = outcome_of_response(410, &[], "").await;
-    assert_eq!(failure_of(&gone), ("the target says it is gone (HTTP 410)", true));
+    assert_eq!(failure_of(&gone), ("the target is gone (HTTP 410); not retrying", true));
     let final_word = outcome_of_response(422, JSON, r#"{"retry":false,"log":["never"]}"#).await;
     assert!(failure_of(&final_word).1);
     assert_eq!(final_word.logs[0].message, "never");

@@ -104,7 +104,7 @@ async fn watchers_receive_new_locked_and_done() {
     assert_eq!(seen.each_ref().map(|c| c.attempt), [0, 1, 1]);
     for change in &seen {
         assert_eq!(change.id, receipt.events[0].tasks[0]);
-        assert_eq!((change.handler.as_str(), change.event), ("h", Some(receipt.events[0].id)));
+        assert_eq!((change.handler.as_str(), change.event_id), ("h", Some(receipt.events[0].id)));
     }
     engine.stop(TEST_TIMEOUT).await;
 }

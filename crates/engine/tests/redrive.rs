@@ -88,7 +88,7 @@ impl FailingHandler {
 
     fn start_redrive(&self, change: impl FnOnce(&mut RedriveRequest)) -> String {
         let filter = TaskFilter { handler: Some(handler_name("h")), ..TaskFilter::default() };
-        let mut request = RedriveRequest { filter, rate: None, canary: None, by: "ops".into() };
+        let mut request = RedriveRequest { filter, rate: None, canary: None, requested_by: "ops".into() };
         change(&mut request);
         self.engine.start_redrive(request).unwrap()
     }
@@ -213,7 +213,7 @@ async fn concurrent_redrives_are_limited_and_duplicates_refused() {
         let key = Some(pointsman_core::ObjectKey::new(key).unwrap());
         let filter = TaskFilter { handler: handler.map(handler_name), key, ..TaskFilter::default() };
         let (rate, canary) = (Some("1/h".parse().unwrap()), Some(2));
-        RedriveRequest { filter, rate, canary, by: "ops".into() }
+        RedriveRequest { filter, rate, canary, requested_by: "ops".into() }
     };
     let first = failing.engine.start_redrive(request(Some("h"), "object")).unwrap();
     let same = failing.engine.start_redrive(request(Some("h"), "object"));

@@ -22,7 +22,7 @@ async fn a_source_command_receives_its_run_and_causes_its_emits() {
     let run = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
     assert!(run.created && run.task.as_str().starts_with("shop_orders_"));
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event), ("shop", "orders", None));
+    assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event_id), ("shop", "orders", None));
     assert_eq!((ended.id.clone(), ended.status), (run.task.clone(), Status::Done));
     within_timeout("the log to be told of", lines.changed()).await.unwrap();
 

@@ -1,11 +1,11 @@
-//! What comes up next, in order of time.
+//! A queue of due times.
 
 use std::collections::BTreeSet;
 
 use pointsman_core::Timestamp;
 
-/// The times at which numbered things come up, at most one for each. Looking costs only what is due, however
-/// much is planned for later.
+/// The due times of numbered items, at most one for each. Checking costs only as much as is due, however many items are due
+/// later.
 #[derive(Debug, Default)]
 pub struct DueQueue {
     by_time: BTreeSet<(Timestamp, usize)>,
@@ -17,7 +17,7 @@ impl DueQueue {
         Self::default()
     }
 
-    /// It comes up at this time, and no longer at another; never, if none is given.
+    /// Replaces the due time of an item; with `None` it is never due.
     pub fn set_due_time(&mut self, number: usize, time: Option<Timestamp>) {
         if self.times.len() <= number {
             self.times.resize(number + 1, None);
@@ -30,7 +30,7 @@ impl DueQueue {
         }
     }
 
-    /// Takes out the one that has been due for longest, if one is.
+    /// Removes and returns the item that has been due for longest, if one is due.
     pub fn pop_due(&mut self, now: Timestamp) -> Option<usize> {
         let (time, number) = *self.by_time.first()?;
         if time > now {
@@ -41,7 +41,7 @@ impl DueQueue {
         Some(number)
     }
 
-    /// When the next one comes up.
+    /// The earliest due time.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(time, _)| *time)
     }

@@ -1,5 +1,4 @@
-//! Nodes whose clocks jump and that die, over a simulated day on a real store: whatever they do, every planned
-//! time is settled once.
+//! Simulates nodes that die and whose clocks jump, over a day on a real store: every planned time is resolved once.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +19,10 @@ use crate::pull::LongPollBroker;
 const NODES: usize = 5;
 const STEP: Duration = Duration::from_secs(20);
 const DAY: Duration = Duration::from_secs(86_400);
-/// How far a clock may be wrong.
+/// The maximum error of a clock.
 const MAX_SKEW: Duration = Duration::from_secs(300);
 
-/// A sequence that looks random and is the same every time.
+/// A deterministic random number generator.
 struct Rng(u64);
 
 impl Rng {
@@ -33,12 +32,12 @@ impl Rng {
     }
 }
 
-/// A node, and what its clock says.
+/// A node with a wrong clock.
 struct SimulatedNode {
     clock: Clock,
     ahead: Duration,
     behind: Duration,
-    /// It does nothing for so many steps.
+    /// It is down for this many steps.
     steps_down: u64,
 }
 
@@ -70,7 +69,7 @@ impl SimulatedNode {
             self.clock.refresh_schedules(now).await.unwrap();
         }
         while self.clock.due_queue.next_due().is_some_and(|next| next <= now) {
-            self.clock.settle_due(now).await.unwrap();
+            self.clock.resolve_due(now).await.unwrap();
         }
     }
 }
@@ -88,7 +87,7 @@ fn build_schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<ScheduleS
     (0..count).map(one).collect()
 }
 
-/// A day in the life of the nodes. Answers when it ended.
+/// Simulates a day; returns when it ended.
 async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng: &mut Rng) -> Timestamp {
     let mut nodes: Vec<_> = (0..NODES).map(|_| SimulatedNode::new(store, setup)).collect();
     nodes[0].run_step(begin, true).await;
@@ -98,7 +97,7 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng:
         time = time.plus(STEP);
         for (number, node) in nodes.iter_mut().enumerate() {
             match rng.next_below(400) {
-                // It dies and comes back after a while, remembering nothing.
+                // It dies and restarts after a while, without its memory.
                 0 => {
                     (*node, restarted[number]) = (
                         SimulatedNode { steps_down: rng.next_below(90), ..SimulatedNode::new(store, setup) },
@@ -122,7 +121,7 @@ async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng:
     time
 }
 
-/// Which schedule emitted for which time, according to the events themselves.
+/// The schedule and planned time of each emitted event.
 async fn list_emitted(store: &SqliteStore) -> Vec<(String, String)> {
     let mut after = EventId::ZERO;
     let mut all = Vec::new();
@@ -138,7 +137,7 @@ async fn list_emitted(store: &SqliteStore) -> Vec<(String, String)> {
     }
 }
 
-async fn check_every_time_settled_once(zone: &str, begin: &str, catch_up: CatchUp) {
+async fn check_every_time_resolved_once(zone: &str, begin: &str, catch_up: CatchUp) {
     let begin: Timestamp = begin.parse().unwrap();
     let store = Sqlite::in_memory(begin).unwrap();
     let setup = Setup { schedules: build_schedules(zone, catch_up, 100), ..Setup::default() };
@@ -159,23 +158,23 @@ async fn check_every_time_settled_once(zone: &str, begin: &str, catch_up: CatchU
         }
     }
     let events = list_emitted(&store).await;
-    assert_eq!(events.len(), fired.len(), "no time was emitted for twice");
+    assert_eq!(events.len(), fired.len(), "no planned time has two events");
     assert_eq!(events.into_iter().collect::<BTreeSet<_>>(), fired);
 }
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_go_forward() {
-    check_every_time_settled_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
+    check_every_time_resolved_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
 }
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_go_back() {
-    check_every_time_settled_once("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
-    check_every_time_settled_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
+    check_every_time_resolved_once("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
+    check_every_time_resolved_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
 }
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_move_by_half_an_hour() {
-    check_every_time_settled_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
-    check_every_time_settled_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
+    check_every_time_resolved_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
+    check_every_time_resolved_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
 }

@@ -1,15 +1,14 @@
-//! What a handler outside this process may say beside "done": the reply of an HTTP handler, and the effects
-//! file of a command.
+//! Effects of handlers outside this process: the JSON reply of an HTTP handler, and the effects file of a command.
 //!
 //! ```json
 //! {"emit": [{"type": "record.indexed", "key": "record:1"}],
-//!  "log": ["plain", {"message": "told", "level": "error", "time": "2026-01-31T12:00:00Z"}],
+//!  "log": ["plain", {"message": "text", "level": "error", "time": "2026-01-31T12:00:00Z"}],
 //!  "result": {"pages": 3}, "snooze": "5m", "retry": false}
 //! ```
 //!
-//! A reply is one such object; an effects file has one on each line, and what they say adds up. Everything is
-//! checked before anything is used: with one fault in it, none of it happens, and since saying it again would
-//! not make it right, the attempt fails for good.
+//! A reply is one such object; an effects file has one on each line, which are merged. Everything is checked before
+//! anything is applied: after one fault nothing is applied, and the attempt fails without a retry, because a retry would
+//! return the same.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,19 +23,19 @@ use serde_json::value::RawValue;
 use crate::AttemptOutcome;
 use crate::attempt_ending::MIN_SNOOZE;
 
-/// The most events that one attempt emits.
+/// The maximum number of events that one attempt emits.
 const MAX_EMITS: usize = 1000;
-/// The most bytes of a reply or of an effects file: room for a step's result, and for what is said beside it.
+/// The maximum size of a reply or an effects file: enough for a step's result and other effects.
 pub(super) const MAX_EFFECTS_BYTES: usize = 4 << 20;
 
-/// What a handler said, checked.
+/// The effects of a handler, checked.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Effects {
     emits: Vec<NewEvent>,
     logs: Vec<LogLine>,
     result: Option<Json>,
     snooze: Option<Duration>,
-    /// The handler said `"retry": false`: should the attempt fail, it is the last.
+    /// The handler returned `"retry": false`: if the attempt fails, it is not retried.
     no_retry: bool,
 }
 
@@ -52,18 +51,18 @@ struct EffectsMembers {
 
 const MEMBER_NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
 
-/// What a reply was taken for.
+/// Whether a reply consists of effects.
 #[derive(Debug, PartialEq)]
 pub(super) enum ReplyKind {
     Effects(Effects),
-    /// Somebody's own JSON; none of our business.
+    /// JSON without effects, which is ignored.
     Foreign,
-    /// It reads like effects at first, but this member is none. An endpoint that was not written for us may
-    /// well answer with a `result` of its own.
+    /// It has members of effects, but also this other member. An endpoint that was not written for Pointsman may have a
+    /// `result` of its own.
     Ambiguous(String),
 }
 
-/// Reads the JSON body of an HTTP reply to a delivery of this tenant's.
+/// Parses the JSON body of an HTTP reply to a delivery of this tenant.
 pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, Fault> {
     let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
         return Ok(ReplyKind::Foreign);
@@ -72,7 +71,7 @@ pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result
         return Ok(ReplyKind::Foreign);
     }
     match members.keys().find(|name| !MEMBER_NAMES.contains(&name.as_str())) {
-        // Who says `emit` means us, and a misspelt neighbour must not make its events vanish.
+        // A reply with `emit` is meant as effects, and a misspelt other member must not make its events vanish.
         Some(stranger) if !members.contains_key("emit") => Ok(ReplyKind::Ambiguous(stranger.clone())),
         _ => {
             let mut effects = Effects::default();
@@ -82,7 +81,7 @@ pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result
     }
 }
 
-/// Reads an effects file. Faults name the line.
+/// Parses an effects file. Faults name the line.
 pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
     let mut effects = Effects::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -94,7 +93,7 @@ pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) ->
 }
 
 impl Effects {
-    /// Nothing but a complaint in the log.
+    /// Effects that consist of one error line in the log.
     pub(super) fn with_error_line(message: String, now: Timestamp) -> Self {
         Self { logs: vec![LogLine { time: now, level: Level::Error, message }], ..Self::default() }
     }
@@ -128,7 +127,7 @@ impl Effects {
         }
     }
 
-    /// The outcome of an attempt that went well: done, or snoozed if the handler said so.
+    /// The outcome of a successful attempt: done, or snoozed if the effects say so.
     pub(super) fn into_success(self, now: Timestamp) -> AttemptOutcome {
         let ended = match self.snooze {
             Some(snooze) => Ended::Snoozed { until: now.plus(snooze.max(MIN_SNOOZE)) },
@@ -137,7 +136,7 @@ impl Effects {
         AttemptOutcome { ended, target_health: None, emits: self.emits, logs: self.logs }
     }
 
-    /// The outcome of an attempt that snoozed, for `default` if it did not say how long.
+    /// The outcome of an attempt that snoozed, for `default` if the effects give no duration.
     pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<AttemptOutcome, Fault> {
         if self.result.is_some() {
             return Err(Fault::new("/result", "a snooze is no end and has no result"));
@@ -150,7 +149,7 @@ impl Effects {
 /// The outcome of an attempt whose effects were refused.
 pub(super) fn refused_outcome(fault: &Fault) -> AttemptOutcome {
     let ended = Ended::Failed {
-        error: format!("the handler's effects were refused: {fault}"),
+        error: format!("the handler's effects are invalid and were not applied: {fault}"),
         code: 1,
         after: None,
         last: true,
@@ -158,10 +157,10 @@ pub(super) fn refused_outcome(fault: &Fault) -> AttemptOutcome {
     AttemptOutcome { ended, ..AttemptOutcome::done() }
 }
 
-/// The outcome of an attempt that failed with this code, with what the handler said beside: its log, and whether to try again.
+/// The outcome of an attempt that failed with this code, with the log lines and the `retry` member of its effects.
 ///
-/// A handler that broke down may have broken off in the middle of a line. Its own failure is what counts then,
-/// and trying again may mend both: bad effects make a note in the log, no more.
+/// A handler that crashed may have written half a line. Then only its failure counts, and a retry may fix both, so bad
+/// effects are just logged.
 pub(super) fn failure_outcome(
     code: i64,
     error: String,
@@ -169,16 +168,19 @@ pub(super) fn failure_outcome(
     now: Timestamp,
 ) -> AttemptOutcome {
     let Effects { logs, no_retry: last, .. } = said.unwrap_or_else(|fault| {
-        Effects::with_error_line(format!("the handler's effects were not read: {fault}"), now)
+        Effects::with_error_line(format!("the handler's effects are invalid and were ignored: {fault}"), now)
     });
     AttemptOutcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..AttemptOutcome::done() }
 }
 
-/// An event emitted by a handler stays with the tenant whose task it was.
+/// Parses an emitted event. A handler may emit only for the tenant of its task.
 fn parse_emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Fault> {
     let event = EventBody::parse(raw.get())?.into_event(now, tenant)?;
     if event.tenant != *tenant {
-        return Err(Fault::new("/tenant", format!("what handles {tenant}'s emits for {tenant} only")));
+        return Err(Fault::new(
+            "/tenant",
+            format!("a task of tenant {tenant} may emit only for that tenant"),
+        ));
     }
     Ok(event)
 }
@@ -267,7 +269,7 @@ mod tests {
         assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
         let said = parse_lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
         assert_eq!(said, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
-        assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "or it would come back at once, and for ever");
+        assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "a snooze has a minimum, or it would be a tight loop");
         assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
     }
 

@@ -42,7 +42,7 @@ where
     }
 }
 
-/// A source is run by a command, a target or a worker, which can be told of a collection.
+/// The outcome for a source, which only a command, an HTTP target or a pull worker can run.
 fn source_unsupported_outcome() -> AttemptOutcome {
     let error = "a function of this process cannot be a source; run a command, an HTTP target or a worker";
     let ended = Ended::Failed { error: error.into(), code: 1, after: None, last: true };

@@ -1,4 +1,4 @@
-//! What a source's handler is told of the run that is asked of it.
+//! The JSON body that a source's handler gets for a run.
 
 use pointsman_core::store::Claimed;
 use pointsman_core::task::Run;

@@ -1,4 +1,4 @@
-//! What a step's handler is told of the order that stands at its node.
+//! The JSON body that the handler of a step gets, with its order.
 
 use pointsman_core::Json;
 use pointsman_core::store::Claimed;
@@ -11,7 +11,7 @@ struct StepBody<'a> {
     order: String,
     node: &'a str,
     tenant: &'a str,
-    /// As it came: never parsed on its way.
+    /// The value as it was stored, without parsing it.
     value: &'a Json,
     /// Empty for a step that was not planned for a time.
     planned_at: String,

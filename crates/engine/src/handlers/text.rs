@@ -1,15 +1,15 @@
-//! Bytes of the outside world as text for logs and errors.
+//! Converts output and responses to text for logs and errors.
 
-/// The most bytes of an answer or an output line that an error quotes.
+/// The maximum number of bytes of a response or an output line that an error quotes.
 const MAX_EXCERPT_BYTES: usize = 500;
 
-/// Text that every store can hold: invalid UTF-8 and NUL give way to U+FFFD.
+/// Text that every store can store: invalid UTF-8 and NUL are replaced by U+FFFD.
 pub(super) fn to_clean_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text.into_owned() }
 }
 
-/// The beginning of an output or an answer, short enough for an error message.
+/// The beginning of an output or a response, short enough for an error message.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     let bytes = bytes.trim_ascii();
     if bytes.len() <= MAX_EXCERPT_BYTES {

@@ -1,11 +1,11 @@
-//! Where workers wait for work.
+//! The long-poll broker: pull workers wait here for tasks.
 //!
-//! Workers that ask for the same stand in one queue, in the order in which they came. When the store tells of
-//! work, each line costs one claim, however many stand in it; what it brings is dealt out from the front, one
-//! task each before anybody gets a second.
+//! Workers with the same filter wait in one queue, first come first served. When the store signals work, each queue
+//! costs one claim, however many workers wait in it; the claimed tasks are distributed from the front, one to each
+//! worker before any gets a second.
 //!
-//! A worker may have gone when its turn comes. What was meant for it goes to the next in queue, or back to the
-//! store without cost: nothing waits for the lease of somebody who never got it.
+//! A worker may have disconnected meanwhile. Its tasks go to the next in the queue, or are released without a retry: no
+//! task waits for the lease of a worker that never received it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -207,7 +207,7 @@ impl LongPollService {
             () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
             () = std::future::ready(()) => {}
         }
-        let (now, at) = (self.node.time.now(), Instant::now());
+        let (now, at) = (self.node.time_source.now(), Instant::now());
         for queue in self.queues.values_mut().filter(|queue| queue.next_due.is_some_and(|due| due <= now)) {
             queue.needs_claim = true;
         }
@@ -227,7 +227,7 @@ impl LongPollService {
     }
 
     fn sleep_duration(&self) -> Duration {
-        let (at, now) = (Instant::now(), self.node.time.now());
+        let (at, now) = (Instant::now(), self.node.time_source.now());
         let sweep = (self.last_sweep + self.node.settings.sweep_interval).saturating_duration_since(at);
         let lines = self.queues.values().filter_map(|queue| match queue.needs_claim {
             true => Some(queue.claim_not_before.saturating_duration_since(at)),
@@ -283,11 +283,11 @@ impl LongPollService {
         if max == 0 {
             return;
         }
-        if !self.node.time.is_in_service() {
+        if !self.node.time_source.is_in_service() {
             queue.needs_claim = false;
             return;
         }
-        let at = self.node.time.now();
+        let at = self.node.time_source.now();
         let by = Claimant::Worker { until: at.plus(filter.lease), tenant: filter.tenant.clone() };
         let pause_version = self.node.start_gate.pause_version();
         let claim = Claim { by, handlers: filter.handlers.clone(), max };
@@ -342,7 +342,7 @@ impl LongPollService {
         };
         let ended: Vec<_> = tasks.into_iter().map(end).collect();
         let endings = ended.iter().map(|ended| ended.ending.clone()).collect();
-        let at = self.node.time.now();
+        let at = self.node.time_source.now();
         match self.node.store.finish(endings, None, at).await {
             Ok((results, _)) => {
                 for (ended, result) in ended.iter().zip(results) {

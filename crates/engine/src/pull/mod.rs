@@ -55,7 +55,7 @@ pub struct PullRequest {
 pub struct LeasedTaskInfo {
     pub tenant: Tenant,
     /// The maximum size of its JSON result.
-    pub max_result: usize,
+    pub max_result_bytes: usize,
 }
 
 impl Engine {
@@ -95,7 +95,7 @@ impl Engine {
     ) -> Result<Result<LeasedTaskInfo, Rejected>, StoreError> {
         let node = self.node();
         let found = node.lease_cache.find_task(&*node.store, id, fence).await?;
-        Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result: task.max_result_bytes }))
+        Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result_bytes: task.max_result_bytes }))
     }
 
     /// Renews a worker's lease for this duration from now, or for the duration of its claim if none is given. Returns when
@@ -112,7 +112,7 @@ impl Engine {
             Err(rejected) => return Ok(Err(rejected)),
         };
         let lease = lease.or_else(|| node.lease_cache.lease_duration(fence)).unwrap_or(DEFAULT_LEASE);
-        let until = node.time.now().plus(lease);
+        let until = node.time_source.now().plus(lease);
         let renewed = node.store.renew(task.seq, fence, until).await?;
         match renewed {
             Ok(()) => node.lease_cache.set_expiry(fence, until),
@@ -166,11 +166,11 @@ impl Engine {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let outcome = enforce_min_snooze(outcome, node.time.now());
+        let outcome = enforce_min_snooze(outcome, node.time_source.now());
         let ending = build_ending(&task, outcome, node.lease_cache.log_quota(fence));
         let since = node.lease_cache.leased_at(fence);
         let ended = EndedAttempt { task, ending };
-        let at = node.time.now();
+        let at = node.time_source.now();
         let (results, _) = node.store.finish(vec![ended.ending.clone()], None, at).await?;
         node.lease_cache.drop_cached_lease(fence);
         let result = results.into_iter().next().unwrap_or(Err(Rejected::NoSuchTask));
@@ -186,7 +186,7 @@ impl Engine {
 
 /// Records the start of a worker's attempt.
 fn start_leased_attempt(node: &Node, task: Claimed, lease: Duration) -> Claimed {
-    let at = node.time.now();
+    let at = node.time_source.now();
     node.task_changes.notify_attempt_started(&task, at);
     node.metrics.observe_start_latency(&task, at);
     node.lease_cache.insert(ClaimSummary::from_claimed(&task), at, lease);

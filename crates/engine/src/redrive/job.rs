@@ -68,7 +68,13 @@ impl RedriveJob {
             None => RedriveState::Stopped("on request".into()),
         };
         let mut status = lock_status(&self.status);
-        tracing::info!(job = status.id, by = status.by, ?state, retried = status.retried, "redrive ended");
+        tracing::info!(
+            job = status.id,
+            by = status.requested_by,
+            ?state,
+            retried = status.retried,
+            "redrive ended"
+        );
         status.state = state;
         status.ended_at = Some(self.engine.now());
     }

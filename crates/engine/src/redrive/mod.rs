@@ -42,7 +42,7 @@ pub struct RedriveRequest {
     /// This many tasks are retried first. If one of them fails again, the others are not retried.
     pub canary: Option<usize>,
     /// The user who requested it.
-    pub by: String,
+    pub requested_by: String,
 }
 
 /// A redrive and its progress.
@@ -52,7 +52,7 @@ pub struct Redrive {
     pub filter: TaskFilter,
     pub rate: Option<Rate>,
     pub canary: Option<usize>,
-    pub by: String,
+    pub requested_by: String,
     pub state: RedriveState,
     /// The number of matching tasks that have been read so far.
     pub matched: u64,
@@ -219,7 +219,7 @@ impl Engine {
     pub fn prepare_redrive(&self, request: RedriveRequest) -> Result<PreparedRedrive, RedriveRefused> {
         let node = self.node();
         let redrives = &node.redrive_jobs;
-        let RedriveRequest { filter, rate, canary, by } = request;
+        let RedriveRequest { filter, rate, canary, requested_by: by } = request;
         let filter = restrict_to_failed(filter);
         let mut jobs = redrives.lock_jobs();
         check_admission(&jobs, &filter)?;
@@ -231,7 +231,7 @@ impl Engine {
             filter,
             rate,
             canary: canary.filter(|first| *first > 0),
-            by,
+            requested_by: by,
             state: RedriveState::Running,
             matched: 0,
             retried: 0,

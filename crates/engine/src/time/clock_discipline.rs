@@ -22,7 +22,7 @@ const SMALL_STEP_CONFIRMATION: Duration = Duration::from_secs(60);
 pub(super) const LARGE_STEP_CONFIRMATION: Duration = Duration::from_secs(600);
 /// A change of the offset by less is drift, or the time that a measurement took.
 const MIN_STEP: Duration = Duration::from_secs(2);
-/// An answer that took longer says too little about the server's clock, unless nothing better is known.
+/// A measurement that took longer is too imprecise, unless there is no better one.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(1);
 
 /// What the clocks of a machine say at one moment.
@@ -91,7 +91,7 @@ pub(super) struct ClockDiscipline {
 }
 
 impl ClockDiscipline {
-    /// Goes by the machine's clock until a server's is measured.
+    /// Uses the machine's clock until a server's clock is measured.
     pub(super) fn new(reading: ClockReading) -> Self {
         Self {
             anchor: reading,
@@ -105,7 +105,7 @@ impl ClockDiscipline {
         }
     }
 
-    /// What time it is, and what became of the clock with this reading.
+    /// The current time, and how this reading changed the state of the clock.
     pub(super) fn apply_reading(&mut self, reading: ClockReading) -> (Timestamp, Option<ClockChange>) {
         let offset = difference_micros(reading.wall, self.time_at(reading.monotonic));
         let stepped = offset.saturating_sub(self.offset);

@@ -20,7 +20,7 @@ pub use clock_discipline::ClockReading;
 use clock_discipline::{ClockChange, ClockDiscipline, Suspension, TOLERANCE};
 pub(crate) use store_backoff::StoreBackoff;
 
-/// The machine's clock, uncorrected: for showing times, and for programs without a node. A node takes its time from its
+/// The machine's clock, uncorrected: for displaying times, and for programs without a node. A node uses its
 /// [`TimeSource`].
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -176,7 +176,7 @@ impl TimeSource {
     }
 
     /// The clock as other nodes and people see it.
-    pub fn report(&self) -> ClockReport {
+    pub fn clock_report(&self) -> ClockReport {
         let at = self.now();
         let (mono, discipline) = (self.clocks.read().monotonic, self.lock_discipline());
         let boot = self.clocks.boot().map(|boot| {

@@ -22,22 +22,27 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 }
 
 async fn monitor_clock(node: Arc<Node>) {
-    let mut reported = node.time.report();
-    let (mut measured, mut was_out) = (Instant::now(), !node.time.is_in_service());
+    let mut reported = node.time_source.clock_report();
+    let (mut measured, mut was_out) = (Instant::now(), !node.time_source.is_in_service());
     loop {
         sleep(READ_INTERVAL).await;
-        if was_out || measured.elapsed() >= MEASURE_INTERVAL || needs_report(reported, node.time.report()) {
+        if was_out
+            || measured.elapsed() >= MEASURE_INTERVAL
+            || needs_report(reported, node.time_source.clock_report())
+        {
             measured = Instant::now();
-            if let Err(error) = node.time.measure_server_clock(async || node.store.read_clock().await).await {
+            if let Err(error) =
+                node.time_source.measure_server_clock(async || node.store.read_clock().await).await
+            {
                 node.count_store_error();
                 tracing::debug!(%error, "could not measure the store's clock; the node continues by the last measurement");
             }
         }
-        let is_out = !node.time.is_in_service();
+        let is_out = !node.time_source.is_in_service();
         if std::mem::replace(&mut was_out, is_out) && !is_out {
             node.signals.notify_work();
         }
-        let report = node.time.report();
+        let report = node.time_source.clock_report();
         if needs_report(reported, report) {
             reported = report;
             node.announce_or_retry_later().await;
@@ -45,7 +50,7 @@ async fn monitor_clock(node: Arc<Node>) {
     }
 }
 
-/// Whether others should learn of the clock.
+/// Whether the clock has changed so much that other nodes should be informed.
 fn needs_report(reported: ClockReport, report: ClockReport) -> bool {
     let ClockReport { offset_ms, out_of_service, last_step, boot } = report;
     let is_unconfirmed = |boot: Option<BootMark>| boot.is_some_and(|boot| boot.unconfirmed.is_some());

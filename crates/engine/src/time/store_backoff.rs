@@ -1,8 +1,8 @@
-//! Waiting between tries.
+//! Delays between retries of store calls.
 
 use std::time::Duration;
 
-/// How long to wait between tries at a store that does not answer: a little at first, then longer.
+/// The delays between retries of a failed store call: exponential, with a maximum.
 #[derive(Debug)]
 pub(crate) struct StoreBackoff {
     delay: Duration,
@@ -16,14 +16,14 @@ impl StoreBackoff {
         Self { delay: Self::MIN_DELAY }
     }
 
-    /// The wait before the next try.
+    /// The delay before the next retry.
     pub(crate) fn next_delay(&mut self) -> Duration {
         let wait = self.delay;
         self.delay = (wait * 2).min(Self::MAX_DELAY);
         wait
     }
 
-    /// It answered.
+    /// Starts again with the shortest delay, after a call that succeeded.
     pub(crate) fn reset(&mut self) {
         self.delay = Self::MIN_DELAY;
     }

@@ -90,7 +90,7 @@ async fn a_clock_step_takes_a_measured_node_out_of_service_before_it_writes() {
         set_machine_clock(&manual, ahead, DAY);
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service());
-        let step = time.report().last_step.unwrap();
+        let step = time.clock_report().last_step.unwrap();
         assert_eq!(step.by_ms.abs(), 86_400_000);
         assert_eq!((step.by_ms > 0, step.at), (ahead, manual.true_time()));
         manual.measure(&time).await;
@@ -134,8 +134,8 @@ fn a_small_step_is_followed_at_once_and_reported() {
         manual.set_ahead(by);
         assert_eq!(time.now(), manual.true_time().plus(by));
     }
-    assert_eq!(time.report().last_step.map(|step| step.by_ms), Some(-15_000));
-    assert_eq!(time.report().offset_ms, 0);
+    assert_eq!(time.clock_report().last_step.map(|step| step.by_ms), Some(-15_000));
+    assert_eq!(time.clock_report().offset_ms, 0);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_step_that_is_undone_has_no_effect() {
         assert_eq!(time.now(), manual.true_time());
         manual.advance(DAY);
         assert_eq!(time.now(), manual.true_time());
-        assert!(time.report().last_step.is_some());
+        assert!(time.clock_report().last_step.is_some());
     }
 }
 
@@ -174,7 +174,7 @@ fn a_step_that_lasts_is_followed() {
         manual.advance(SECOND);
         let followed = if ahead { manual.true_time().plus(by) } else { manual.true_time().minus(by) };
         assert_eq!((time.now(), time.restarted_at()), (followed, followed));
-        assert_eq!(time.report().offset_ms, 0);
+        assert_eq!(time.clock_report().offset_ms, 0);
     }
 }
 
@@ -206,7 +206,7 @@ fn each_further_step_has_to_last_as_well() {
 fn restarted_node(after: Duration, ahead: bool, off: Duration) -> (ManualClocks, TimeSource) {
     let manual = ManualClocks::default();
     let first = TimeSource::new(manual.clone());
-    let mark = first.report().boot.unwrap();
+    let mark = first.clock_report().boot.unwrap();
     manual.advance(after);
     set_machine_clock(&manual, ahead, off);
     let time = TimeSource::new(manual.clone());
@@ -220,7 +220,7 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
         let (manual, time) = restarted_node(after, true, SECOND);
         assert!(time.may_fire_and_prune(), "the machine's clock has kept its time");
         assert_eq!(time.now(), manual.true_time().plus(SECOND));
-        assert_eq!(time.report().last_step, None);
+        assert_eq!(time.clock_report().last_step, None);
     }
     for (ahead, off) in
         [(true, MINUTE * 26 * 60), (true, DAY * 40), (false, MINUTE * 26 * 60), (false, DAY * 40)]
@@ -287,11 +287,11 @@ fn booted_ahead(by: Duration) -> (ManualClocks, TimeSource) {
 fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
     let (manual, first) = booted_ahead(DAY * 40);
     manual.advance(MINUTE);
-    let mark = first.report().boot;
+    let mark = first.clock_report().boot;
     let second = TimeSource::new(manual.clone());
     second.align_embedded(mark, Some(first.now()));
     assert!(!second.may_fire_and_prune());
-    assert_eq!(second.report().boot.unwrap().unconfirmed, mark.unwrap().unconfirmed);
+    assert_eq!(second.clock_report().boot.unwrap().unconfirmed, mark.unwrap().unconfirmed);
     manual.advance(LARGE_STEP_CONFIRMATION - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
     manual.advance(SECOND);
@@ -301,12 +301,12 @@ fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
 #[test]
 fn a_second_boot_with_a_wrong_clock_waits_again() {
     let (manual, first) = booted_ahead(DAY * 40);
-    let mark = BootMark { boot: 2, ..first.report().boot.unwrap() };
+    let mark = BootMark { boot: 2, ..first.clock_report().boot.unwrap() };
     let second = TimeSource::new(manual.clone());
     second.align_embedded(Some(mark), Some(first.now()));
     assert!(!second.may_fire_and_prune(), "what the first one wrote is no proof");
     manual.advance(LARGE_STEP_CONFIRMATION);
-    assert!(second.may_fire_and_prune() && second.report().boot.unwrap().unconfirmed.is_none());
+    assert!(second.may_fire_and_prune() && second.clock_report().boot.unwrap().unconfirmed.is_none());
 }
 
 #[test]

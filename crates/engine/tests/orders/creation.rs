@@ -120,7 +120,7 @@ async fn a_node_publishes_its_state_and_a_bounded_run_does_not() {
     let mut want = vec![changed(SchedulerState::Starting), changed(SchedulerState::Running)];
     assert_eq!(list_scheduler_events(&engine).await, want);
     let mut guest = TestEngineBuilder::default();
-    guest.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_events: 1 });
+    guest.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_attempts: 1 });
     let guest = guest.start(&store).await;
     guest.stop(TEST_TIMEOUT).await;
     assert_eq!(list_scheduler_events(&engine).await, want);

@@ -69,7 +69,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
     );
 
     let ended = watcher.wait_for_ended(3).await;
-    let changes: Vec<_> = ended.iter().map(|change| (&*change.collection, change.event)).collect();
+    let changes: Vec<_> = ended.iter().map(|change| (&*change.collection, change.event_id)).collect();
     assert_eq!(changes, [("one", None), ("two", None), ("three", None)]);
     assert!(ended.iter().all(|change| change.key.as_ref().unwrap().as_str() == "/a/b,7"));
     let lines = read_log(&store, &ended[0].id).await;

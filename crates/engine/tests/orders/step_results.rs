@@ -147,7 +147,7 @@ async fn a_leased_step_can_be_ended_at_another_node() {
     let task = pull_step(&engine).await;
     let other = TestEngineBuilder { setup, ..TestEngineBuilder::default() }.start(&store).await;
     let held = other.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
-    assert_eq!(held.max_result, MAX_VALUE);
+    assert_eq!(held.max_result_bytes, MAX_VALUE);
     let outcome = AttemptOutcome {
         emits: vec![keyed_event("b", "x")],
         ..outcome_returning(&json_text_of_size(200_000))

@@ -47,9 +47,9 @@ async fn watchers_are_notified_of_scheduled_tasks() {
     let mut watcher = TaskWatcher::new(&engine);
     engine.reconfigure(setup).await.unwrap();
     let made = watcher.wait_for(|change| change.handler.as_str() == "shop").await;
-    assert_eq!((made.status, &*made.collection, made.event), (Status::New, "orders", None));
+    assert_eq!((made.status, &*made.collection, made.event_id), (Status::New, "orders", None));
     let made = watcher.wait_for(|change| change.handler.as_str() == "h").await;
-    assert!(made.event.is_some());
+    assert!(made.event_id.is_some());
     engine.stop(TEST_TIMEOUT).await;
 }
 

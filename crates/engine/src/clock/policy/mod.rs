@@ -1,15 +1,15 @@
-//! What is to become of planned times, decided from values alone.
+//! Decides which planned times fire, as a pure function of times.
 //!
 //! ```text
-//!   settled                                        MISSED ago          now
+//!   resolved                                        MISSED ago          now
 //!      │   ╷     ╷     ╷     ╷     ╷     ╷     ╷      │     ╷     ╷     │     ╷
 //!      └───┴─────┴─────┴─────┴─────┴─────┴─────┴──────┼─────┴─────┴─────┘     next
 //!                    missed: `catch_up` decides       │  fire, late or on time
 //! ```
 //!
-//! A time *comes up* at the planned time and its share of the jitter. Everything is measured from there. One that is
-//! not on time any more and has been followed by another was missed as well: what runs often does not run many times
-//! over after a short gap.
+//! A time is *due* at the planned time plus its share of the jitter. Everything is measured from there. A time that is no
+//! longer on time and has been followed by another counts as missed too, so that a frequent schedule does not fire many
+//! times after a short gap.
 
 use std::time::Duration;
 
@@ -19,35 +19,34 @@ use sha2::{Digest, Sha256};
 
 use crate::ScheduleSpec;
 
-/// The most planned times of one schedule that are looked at in one go. Of a longer gap only the newest get rows
-/// in the ledger; the others are passed over.
+/// The maximum number of planned times of one schedule that are decided at once. After a longer gap only the newest get
+/// rows in the ledger.
 pub(super) const MAX_PLANNED_TIMES: usize = 1000;
 
 const ONE_MICROSECOND: Duration = Duration::from_micros(1);
 
-/// What is to become of one planned time.
+/// Whether one planned time fires or is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FireDecision {
     Fire(Punctual),
     Skip,
 }
 
-/// Planned times whose hour has come, in order.
+/// Planned times that are due, in order, with their decisions.
 #[derive(Debug, PartialEq)]
 pub(super) struct DueTimes {
     pub(super) times: Vec<(Timestamp, FireDecision)>,
-    /// There were more, older ones: the gap was too long to write them all down.
+    /// Older due times were omitted because the gap was too long.
     pub(super) has_omitted_older: bool,
 }
 
-/// What is to become of the planned times after `settled` that have come up by now.
+/// Decides which of the planned times after `resolved` that are due by now fire.
 ///
-/// Those that came up a short while ago fire. Those that were missed are caught up with by the policy: `one` is
-/// there so that something runs after a gap, so it fires the latest of them only where nothing newer fires
-/// anyway.
-pub(super) fn decide_due_times(schedule: &ScheduleSpec, settled: Timestamp, now: Timestamp) -> DueTimes {
-    let (mut planned, has_omitted_older) = newest_planned_times(&schedule.cron, settled, now);
-    // A time is put off by less than what lies between it and the next: only the last can be still to come.
+/// Times that became due a short while ago fire. Missed times follow the catch-up policy: `one` ensures that something runs
+/// after a gap, so it fires the latest of them only if no newer time fires anyway.
+pub(super) fn decide_due_times(schedule: &ScheduleSpec, resolved: Timestamp, now: Timestamp) -> DueTimes {
+    let (mut planned, has_omitted_older) = newest_planned_times(&schedule.cron, resolved, now);
+    // The jitter is less than the gap to the next time, so only the last time can be not due yet.
     planned.pop_if(|last| due_time(schedule, *last) > now);
     let ages: Vec<_> = planned.iter().map(|planned| now.since(due_time(schedule, *planned))).collect();
     let too_old = ages.partition_point(|age| *age > MISSED);
@@ -68,32 +67,32 @@ pub(super) fn decide_due_times(schedule: &ScheduleSpec, settled: Timestamp, now:
     DueTimes { times, has_omitted_older }
 }
 
-/// Which planned times are made up for after a rule was lifted that held the schedule from `unmet` on: all of
-/// these fire as caught up.
+/// The planned times to catch up after the lifting of a rule that paused the schedule from `unmet` on. All of these fire as
+/// caught up.
 pub(super) fn times_to_catch_up(
     schedule: &ScheduleSpec,
     unmet: Timestamp,
-    settled: Timestamp,
+    resolved: Timestamp,
     now: Timestamp,
 ) -> Vec<Timestamp> {
-    let (mut paused, _) = newest_planned_times(&schedule.cron, unmet.minus(ONE_MICROSECOND), settled);
+    let (mut paused, _) = newest_planned_times(&schedule.cron, unmet.minus(ONE_MICROSECOND), resolved);
     paused.retain(|planned| now.since(due_time(schedule, *planned)) <= schedule.catch_up_window);
     match schedule.catch_up {
         CatchUp::All => paused,
         CatchUp::None => vec![],
-        // A newer one has come up and will run.
-        CatchUp::One if next_due_time(schedule, settled).is_some_and(|next| next <= now) => vec![],
+        // A newer time is due and will fire.
+        CatchUp::One if next_due_time(schedule, resolved).is_some_and(|next| next <= now) => vec![],
         CatchUp::One => paused.pop().into_iter().collect(),
     }
 }
 
-/// When the first planned time after `settled` comes up.
-pub(super) fn next_due_time(schedule: &ScheduleSpec, settled: Timestamp) -> Option<Timestamp> {
-    schedule.cron.next(settled).map(|planned| due_time(schedule, planned))
+/// When the first planned time after `resolved` is due.
+pub(super) fn next_due_time(schedule: &ScheduleSpec, resolved: Timestamp) -> Option<Timestamp> {
+    schedule.cron.next(resolved).map(|planned| due_time(schedule, planned))
 }
 
-/// When a planned time comes up: put off by a part of the jitter that follows from the schedule's name and the
-/// time, so that all nodes agree, and never so far that the next planned time overtakes it.
+/// When a planned time is due: delayed by a part of the jitter that is derived from the schedule's name and the time, so
+/// that all nodes agree, and by less than the gap to the next planned time.
 fn due_time(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
     if schedule.jitter.is_zero() {
         return planned;
@@ -110,8 +109,7 @@ fn due_time(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
     planned.plus(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
 }
 
-/// The newest planned times after `after`, up to `until` and including it, in order, and whether older ones were
-/// left out.
+/// The newest planned times after `after` and up to and including `until`, in order, and whether older ones were omitted.
 fn newest_planned_times(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
     let mut before = until.plus(ONE_MICROSECOND);
     let back = std::iter::from_fn(|| {
@@ -125,7 +123,7 @@ fn newest_planned_times(when: &cron::Schedule, after: Timestamp, until: Timestam
     (found, more)
 }
 
-/// What a firing makes: its event says which schedule emitted it, and for which time.
+/// The action of a firing. An event gets the names of the schedule and the planned time in its context.
 pub(super) fn action_for_time(schedule: &ScheduleSpec, planned: Timestamp) -> Makes {
     match &schedule.action {
         Makes::Run(run) => Makes::Run(run.clone()),

@@ -1,4 +1,4 @@
-//! What becomes of planned times, as tables.
+//! Tables of planned times and their decisions.
 
 use pointsman_core::cron::{Dialect, Expression, Zone};
 use pointsman_core::store::NewRun;
@@ -33,22 +33,22 @@ fn schedule(when: &str, catch_up: CatchUp, within: Duration) -> ScheduleSpec {
     schedule_in("UTC", when, catch_up, within)
 }
 
-fn decided_times(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<(String, FireDecision)> {
-    let due_times = decide_due_times(schedule, at(settled), at(now));
+fn decided_times(schedule: &ScheduleSpec, resolved: &str, now: &str) -> Vec<(String, FireDecision)> {
+    let due_times = decide_due_times(schedule, at(resolved), at(now));
     assert!(!due_times.has_omitted_older);
     due_times.times.into_iter().map(|(planned, decision)| (planned.to_string(), decision)).collect()
 }
 
-/// The verdicts for planned times, which are not looked at.
-fn decisions(schedule: &ScheduleSpec, settled: &str, now: &str) -> Vec<FireDecision> {
-    decided_times(schedule, settled, now).into_iter().map(|(_, decision)| decision).collect()
+/// The decisions without their planned times.
+fn decisions(schedule: &ScheduleSpec, resolved: &str, now: &str) -> Vec<FireDecision> {
+    decided_times(schedule, resolved, now).into_iter().map(|(_, decision)| decision).collect()
 }
 
 #[test]
 fn recent_times_fire_under_every_policy() {
     for catch_up in [CatchUp::One, CatchUp::All, CatchUp::None] {
         let hourly = schedule("@hourly", catch_up, Duration::ZERO);
-        for (settled, now, expected) in [
+        for (resolved, now, expected) in [
             ("11:00:00", "11:59:59.999999", vec![]),
             ("11:00:00", "12:00:00", vec![FIRE]),
             ("11:00:00", "12:00:05", vec![FIRE]),
@@ -57,24 +57,24 @@ fn recent_times_fire_under_every_policy() {
             ("11:00:00", "12:01:00.000001", vec![SKIP]),
             ("12:00:00", "12:00:00", vec![]),
             ("12:00:00", "12:59:59", vec![]),
-            // A clock that was put back.
+            // A clock that was set back.
             ("12:00:00", "10:30:00", vec![]),
         ] {
-            assert_eq!(decisions(&hourly, settled, now), expected, "{catch_up:?} {settled} {now}");
+            assert_eq!(decisions(&hourly, resolved, now), expected, "{catch_up:?} {resolved} {now}");
         }
     }
 }
 
 #[test]
 fn missed_times_follow_the_catch_up_policy() {
-    for (catch_up, within, settled, now, expected) in [
+    for (catch_up, within, resolved, now, expected) in [
         // The latest fires, the others do not.
         (CatchUp::One, DAY, "07:00:00", "10:30:00", vec![SKIP, SKIP, CAUGHT_UP]),
         (CatchUp::One, DAY, "09:00:00", "10:30:00", vec![CAUGHT_UP]),
         // Something newer fires anyway.
         (CatchUp::One, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, LATE]),
         (CatchUp::One, DAY, "07:00:00", "10:00:01", vec![SKIP, SKIP, FIRE]),
-        // It was too long ago.
+        // The missed time is older than the window.
         (CatchUp::One, HOUR / 2, "07:00:00", "10:30:00", vec![SKIP, SKIP, CAUGHT_UP]),
         (CatchUp::One, HOUR / 2, "07:00:00", "10:30:01", vec![SKIP, SKIP, SKIP]),
         (CatchUp::All, DAY, "07:00:00", "10:30:00", vec![CAUGHT_UP, CAUGHT_UP, CAUGHT_UP]),
@@ -84,7 +84,7 @@ fn missed_times_follow_the_catch_up_policy() {
         (CatchUp::None, DAY, "07:00:00", "10:00:30", vec![SKIP, SKIP, LATE]),
     ] {
         let hourly = schedule("@hourly", catch_up, within);
-        assert_eq!(decisions(&hourly, settled, now), expected, "{catch_up:?} {within:?} {settled} {now}");
+        assert_eq!(decisions(&hourly, resolved, now), expected, "{catch_up:?} {within:?} {resolved} {now}");
     }
 }
 
@@ -95,7 +95,7 @@ fn frequent_schedules_fire_once_after_a_short_gap() {
         (CatchUp::One, "10:00:42", vec![SKIP, SKIP, FIRE]),
         (CatchUp::None, "10:00:46", vec![SKIP, SKIP, LATE]),
         (CatchUp::All, "10:00:46", vec![CAUGHT_UP, CAUGHT_UP, LATE]),
-        // A moment's delay makes nothing late, whatever comes next.
+        // A short delay does not make a time late.
         (CatchUp::One, "10:00:04", vec![FIRE]),
     ] {
         let often = schedule("every 20s", catch_up, DAY);
@@ -117,7 +117,7 @@ fn work_after_a_gap_is_bounded() {
         assert_eq!((times.len(), times.last().unwrap().0), (MAX_PLANNED_TIMES, now));
         assert!(times.is_sorted_by(|a, b| a.0 < b.0));
         let caught_up = times.iter().filter(|(_, decision)| *decision == CAUGHT_UP).count();
-        // What came up within the last seconds is not missed yet.
+        // Times that were due within the last seconds are not missed yet.
         assert_eq!(caught_up, expected, "{catch_up:?}");
         let just = decide_due_times(&each_second, now.minus(SECOND * MAX_PLANNED_TIMES as u32), now);
         assert_eq!((just.times.len(), just.has_omitted_older), (MAX_PLANNED_TIMES, false));
@@ -128,8 +128,8 @@ fn work_after_a_gap_is_bounded() {
 fn deciding_in_parts_gives_the_same_decisions() {
     for catch_up in [CatchUp::One, CatchUp::All, CatchUp::None] {
         let minutely = schedule("* * * * *", catch_up, HOUR / 2);
-        let (settled, now) = (at("09:00:00"), at("10:00:40"));
-        let whole = decide_due_times(&minutely, settled, now).times;
+        let (resolved, now) = (at("09:00:00"), at("10:00:40"));
+        let whole = decide_due_times(&minutely, resolved, now).times;
         for (done, (planned, _)) in whole.iter().enumerate() {
             assert_eq!(decide_due_times(&minutely, *planned, now).times, whole[done + 1..]);
         }
@@ -149,13 +149,13 @@ fn a_skipped_hour_moves_a_fixed_time_and_a_doubled_hour_does_not_repeat_it() {
     // On 25 October 02:30 comes twice.
     let autumn = decided_times(&daily, "2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");
     assert_eq!(autumn, [("2026-10-25T00:30:00.000000Z".into(), CAUGHT_UP)]);
-    // Between its two comings there is nothing to do.
+    // Between the two occurrences nothing is due.
     assert_eq!(decisions(&daily, "2026-10-25T00:30:00Z", "2026-10-25T01:30:02Z"), []);
 }
 
 #[test]
 fn intervals_run_through_a_doubled_hour_and_omit_a_skipped_one() {
-    for (zone, settled, now, count) in [
+    for (zone, resolved, now, count) in [
         // 24 hours less one, and more one; in Lord Howe the clock moves by half an hour.
         ("Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", 46),
         ("Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z", 50),
@@ -163,31 +163,31 @@ fn intervals_run_through_a_doubled_hour_and_omit_a_skipped_one() {
         ("Australia/Lord_Howe", "2026-04-04T13:00:00Z", "2026-04-05T13:30:00Z", 49),
     ] {
         let half_hourly = schedule_in(zone, "*/30 * * * *", CatchUp::All, DAY * 2);
-        let all = decided_times(&half_hourly, settled, now);
-        assert_eq!(all.len(), count, "{zone} {settled}");
+        let all = decided_times(&half_hourly, resolved, now);
+        assert_eq!(all.len(), count, "{zone} {resolved}");
         assert!(all.iter().all(|(_, decision)| *decision != SKIP));
     }
 }
 
 #[test]
 fn paused_times_are_caught_up_by_the_policy() {
-    for (catch_up, within, settled, now, expected) in [
+    for (catch_up, within, resolved, now, expected) in [
         (CatchUp::One, DAY, "10:00:00", "10:30:00", vec!["10:00:00"]),
         (CatchUp::All, DAY, "10:00:00", "10:30:00", vec!["08:00:00", "09:00:00", "10:00:00"]),
         (CatchUp::None, DAY, "10:00:00", "10:30:00", vec![]),
-        // Also what was held a moment ago.
+        // Also a time that was paused a moment ago.
         (CatchUp::One, DAY, "10:00:00", "10:00:02", vec!["10:00:00"]),
         // Too long ago.
         (CatchUp::One, HOUR / 4, "10:00:00", "10:30:00", vec![]),
         (CatchUp::All, HOUR * 2, "10:00:00", "10:30:00", vec!["09:00:00", "10:00:00"]),
-        // A newer one has come up, which runs.
+        // A newer time is due, which fires.
         (CatchUp::One, DAY, "09:00:00", "10:00:02", vec![]),
         (CatchUp::All, DAY, "09:00:00", "10:00:02", vec!["08:00:00", "09:00:00"]),
     ] {
         let hourly = schedule("@hourly", catch_up, within);
-        let made_up = times_to_catch_up(&hourly, at("08:00:00"), at(settled), at(now));
+        let made_up = times_to_catch_up(&hourly, at("08:00:00"), at(resolved), at(now));
         let expected: Vec<_> = expected.into_iter().map(at).collect();
-        assert_eq!(made_up, expected, "{catch_up:?} {within:?} {settled} {now}");
+        assert_eq!(made_up, expected, "{catch_up:?} {within:?} {resolved} {now}");
     }
 }
 
@@ -249,12 +249,12 @@ fn decisions_exist_exactly_when_the_next_due_time_has_passed() {
                 for edge in ["2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-04-04T15:00:00Z"] {
                     let begin = at(edge).minus(HOUR * 3);
                     for step in 0..24u32 {
-                        let settled = begin.plus(HOUR / 4 * step);
+                        let resolved = begin.plus(HOUR / 4 * step);
                         for wait in [ONE_MICROSECOND, SECOND * 7, HOUR / 6, HOUR * 2, DAY] {
-                            let now = settled.plus(wait);
-                            let up = next_due_time(&it, settled).is_some_and(|next| next <= now);
-                            let due = !decide_due_times(&it, settled, now).times.is_empty();
-                            assert_eq!(due, up, "{zone} {when} {settled} {now}");
+                            let now = resolved.plus(wait);
+                            let up = next_due_time(&it, resolved).is_some_and(|next| next <= now);
+                            let due = !decide_due_times(&it, resolved, now).times.is_empty();
+                            assert_eq!(due, up, "{zone} {when} {resolved} {now}");
                         }
                     }
                 }

@@ -1,4 +1,4 @@
-//! Reads from `/proc` which processes are below another one.
+//! Lists the descendants of a process from `/proc`.
 
 use std::fs;
 
@@ -59,8 +59,8 @@ pub(super) enum VariablePresence {
     Unknown,
 }
 
-/// Looks for this `NAME=value`. The answer is no where the environment cannot be read: the process has ended, or belongs
-/// to a user whose processes this one may not inspect.
+/// Whether the environment of a process has this `NAME=value`. `No` if the environment cannot be read: the process has
+/// ended, or belongs to a user whose processes this one may not inspect.
 pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
     // A process that becomes another program while its environment is read seems to have none.
     for _ in 0..EMPTY_ENVIRONMENT_READS {
@@ -79,8 +79,8 @@ pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
     VariablePresence::No
 }
 
-/// Looks for it where the main thread shows no environment. If that thread has ended, others may still run and show it;
-/// if none does, the process has ended.
+/// Checks the environment of the other threads if the main thread shows none. If that thread has ended, others may still
+/// run and show it; if none does, the process has ended.
 fn thread_has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
     match ProcessStat::read(pid) {
         None => return VariablePresence::No,
@@ -99,7 +99,7 @@ fn contains_variable(environment: &[u8], variable: &[u8]) -> bool {
     environment.split(|byte| *byte == 0).any(|entry| entry == variable)
 }
 
-/// How often an empty environment is read before it is taken for cleared.
+/// How often an empty environment is read before it counts as cleared.
 const EMPTY_ENVIRONMENT_READS: usize = 4;
 
 #[cfg(test)]

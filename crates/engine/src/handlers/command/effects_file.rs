@@ -19,7 +19,7 @@ pub(super) struct EffectsFile {
 
 impl EffectsFile {
     /// A file that only the command's user can open. Where that is not this process's user, the folder stays this
-    /// process's, so that the command cannot put anything else in the file's place.
+    /// process's, so that the command cannot replace the file.
     pub(super) fn create(owner: Option<&RunAs>) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
         let dir = tempfile::Builder::new()
@@ -52,8 +52,8 @@ impl EffectsFile {
     }
 
     async fn read_bytes(&self) -> io::Result<Vec<u8>> {
-        // A link in its place could lead to a file that is not the command's to read; a pipe or a device could keep the
-        // reader for ever.
+        // A link in its place could lead to a file that the command may not read; a pipe or a device could block the
+        // reader forever.
         let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
         let opened = tokio::fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path).await;
         let replaced = || io::Error::other("it is no longer a plain file");

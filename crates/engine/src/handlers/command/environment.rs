@@ -1,5 +1,5 @@
-//! What a command finds in its environment: a few general things, what the configuration names, and what it
-//! needs to know of the attempt. Nothing else of this process's own environment, which may hold secrets.
+//! The environment of a command: a few inherited variables, those of the configuration, and those that describe the
+//! attempt. Nothing else of this process's own environment, which may contain secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,8 +31,8 @@ pub(super) fn build_environment(
         all.insert("HOME".into(), home.into());
     }
     all.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
-    // Last, so that no configuration can make a command mistake one attempt for another. What is not there
-    // has no variable: an empty one could be taken for a key.
+    // Last, so that the configuration cannot forge them. An absent value has no variable: an empty one could be mistaken
+    // for a key.
     for (name, value) in attempt_variables(task) {
         all.insert(format!("POINTSMAN_{name}"), value.into());
     }

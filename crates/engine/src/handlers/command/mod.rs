@@ -47,9 +47,9 @@ use effects_file::EffectsFile;
 pub use run_as::{BadRunAs, RunAs};
 use running_command::{CommandEnd, RunningCommand};
 
-/// The exit code that asks to be run again later (EX_TEMPFAIL).
+/// The exit code of a snooze (EX_TEMPFAIL).
 const SNOOZE_EXIT_CODE: i32 = 75;
-/// How long that is, if the command does not say.
+/// The duration of a snooze if the effects give none.
 const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 
 /// How to start a command.
@@ -57,15 +57,15 @@ const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 pub struct CommandSpec {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// What it finds in its environment beside what every command finds there.
+    /// Variables of its environment in addition to those that every command has.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; where this process runs if not given.
+    /// Its working directory; that of this process if not given.
     pub dir: Option<PathBuf>,
     /// The user and group it runs as; those of this process if not given.
     pub run_as: Option<RunAs>,
 }
 
-/// Why a command can never be started.
+/// Why a command is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCommand {
     #[error("a command names at least a program")]
@@ -76,7 +76,7 @@ pub enum BadCommand {
     Variable(String),
 }
 
-/// A command as it may be shown to anybody: the program's name without its folder, and the number of its arguments.
+/// A summary of a command without secrets: the program's name without its folder, and the number of its arguments.
 pub fn summarize_command(argv: &[String]) -> String {
     let Some((program, arguments)) = argv.split_first() else { return String::new() };
     let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
@@ -129,17 +129,18 @@ impl CommandHandler {
         RunningCommand::start(command, environment::attempt_variable(effects.path()))
     }
 
-    /// The operating system tells of a missing program and of a missing folder in the same words.
+    /// The outcome of a command that could not be started. The operating system reports a missing program and a missing
+    /// folder by the same error.
     fn start_failure_outcome(&self, error: &std::io::Error) -> AttemptOutcome {
         let program = &self.spec.argv[0];
         match &self.spec.dir {
             Some(dir) if !dir.is_dir() => AttemptOutcome::failed(format!(
-                "cannot start {program:?}: its folder {} is not there",
+                "cannot start {program:?}: its folder {} does not exist",
                 dir.display()
             )),
             _ if error.kind() == std::io::ErrorKind::PermissionDenied && self.spec.run_as.is_some() => {
                 AttemptOutcome::failed(format!(
-                    "cannot start {program:?}: its user may not run the program, or not enter its folder"
+                    "cannot start {program:?}: its user may not execute the program, or may not enter its folder"
                 ))
             }
             _ if error.kind() == std::io::ErrorKind::NotFound => {
@@ -167,14 +168,18 @@ impl Runner for CommandHandler {
         }
         let effects = match EffectsFile::create(self.spec.run_as.as_ref()) {
             Ok(effects) => effects,
-            Err(e) => return AttemptOutcome::failed(format!("cannot make the effects file: {e}")),
+            Err(e) => {
+                return AttemptOutcome::failed(format!(
+                    "cannot create the effects file in the temporary folder: {e}"
+                ));
+            }
         };
         let running = match self.start_command(&delivery, &effects) {
             Ok(running) => running,
             Err(error) => return self.start_failure_outcome(&error),
         };
         match running.finish(&delivery).await {
-            Err(error) => AttemptOutcome::failed(format!("lost sight of the command: {error}")),
+            Err(error) => AttemptOutcome::failed(format!("cannot wait for the command: {error}")),
             Ok(end) if end.is_cancelled => AttemptOutcome::failed_with_code(
                 exit_code(end.status),
                 format!("cancelled; {}", describe_exit(end.status, &[])),
@@ -198,7 +203,7 @@ async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
     delivery.log.write_line(delivery.log.now(), Level::Info, message).await;
 }
 
-/// What the command is told on its stdin.
+/// The text on the stdin of the command.
 fn stdin_text(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.to_json(),
@@ -207,13 +212,13 @@ fn stdin_text(task: &Claimed) -> String {
     }
 }
 
-/// Writes to the command what it is about. One that does not care to read it has not failed.
+/// Writes the text to the stdin of the command. A command that does not read it has not failed.
 async fn write_stdin(mut stdin: ChildStdin, text: String) {
     let _ = stdin.write_all(text.as_bytes()).await;
     let _ = stdin.shutdown().await;
 }
 
-/// What an exit status and the effects beside it make of the attempt.
+/// The outcome of an attempt by its exit status and its effects.
 fn outcome_from_exit(
     status: ExitStatus,
     last_error: &[u8],
@@ -239,13 +244,13 @@ fn outcome_from_exit(
     well.unwrap_or_else(|fault| effects::refused_outcome(&fault))
 }
 
-/// An exit status as a number, as shells have it: 128 and the signal for one that was killed.
+/// An exit status as a number, as in shells: 128 plus the signal if the command was killed.
 fn exit_code(status: ExitStatus) -> i64 {
     let killed = || status.signal().map(|number| 128 + number);
     status.code().or_else(killed).unwrap_or(1).into()
 }
 
-/// An exit status in words, with the last thing that the command complained of.
+/// An exit status as text, with the last line of the command's stderr.
 fn describe_exit(status: ExitStatus, last_error: &[u8]) -> String {
     let end = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),

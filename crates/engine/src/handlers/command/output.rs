@@ -8,11 +8,11 @@ use super::super::text::{floor_char_boundary, to_clean_text};
 use crate::log_writer::MAX_LINE_BYTES as MAX_LINE;
 use crate::runner::LogSink;
 
-/// How much is still taken from a stream whose writers ought to be gone: what a pipe can hold, and some more.
+/// The maximum that is read from a stream after its writers should have ended: the capacity of a pipe, and some more.
 const MAX_BYTES_AFTER_EXIT: usize = 1 << 20;
 
-/// Passes a stream on until it ends, or until `over` says that nobody who matters writes to it any more and
-/// nothing is left in the pipe. Answers the last line that was not blank.
+/// Logs the lines of a stream until it ends, or until `over` is cancelled because the command has ended and the pipe is
+/// empty. Returns the last line that was not blank.
 pub(super) async fn forward_output(
     mut stream: impl AsyncRead + Unpin,
     level: Level,
@@ -24,7 +24,7 @@ pub(super) async fn forward_output(
     let mut chunk = vec![0; 16 * 1024];
     let mut rest = MAX_BYTES_AFTER_EXIT;
     while rest > 0 {
-        // Reading comes first, so that what was written before the end is never left behind.
+        // Reading comes first, so that output from before the end is never lost.
         let read = tokio::select! {
             biased;
             read = stream.read(&mut chunk) => read,
@@ -52,13 +52,13 @@ async fn log_output_line(line: Vec<u8>, level: Level, log: &LogSink, last: &mut 
     }
 }
 
-/// Cuts bytes into lines.
+/// Splits bytes into lines.
 #[derive(Default)]
 struct LineSplitter {
     bytes: Vec<u8>,
     /// Where the next line begins.
     start: usize,
-    /// Up to where no line end was found.
+    /// Bytes up to here contain no line end.
     searched: usize,
 }
 
@@ -70,7 +70,7 @@ impl LineSplitter {
         self.bytes.extend_from_slice(chunk);
     }
 
-    /// The next whole line, or a piece of one that is longer than a log takes: it goes on in the next.
+    /// The next whole line, or a part of a line that is longer than the limit; its rest follows as the next line.
     fn next_line(&mut self) -> Option<Vec<u8>> {
         let found =
             self.bytes[self.searched..].iter().position(|byte| *byte == b'\n').map(|at| self.searched + at);

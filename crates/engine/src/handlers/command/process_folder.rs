@@ -1,7 +1,7 @@
-//! A private folder of this process for what its commands write, and the removal of those that others left.
+//! A private temporary folder of this process for files of its commands, and the removal of stale ones.
 //!
-//! A process that is killed cannot clean up after itself. So all its files lie in one folder with a lock that it holds
-//! as long as it lives, and whoever starts later removes the folders whose lock nobody holds.
+//! A process that is killed cannot clean up. So all its files are in one folder with a lock file that is locked as long as
+//! the process lives, and later processes remove the folders whose lock is free.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What the folders' names begin with.
+/// The prefix of the folders' names.
 const FOLDER_PREFIX: &str = "pointsman-work-";
 const LOCK_FILE: &str = "lock";
-/// Their mode: a command that runs as another user must get through to its own file, but sees no others.
+/// The mode of the folders: a command that runs as another user can reach its own file, but cannot list others.
 const FOLDER_MODE: u32 = 0o711;
-/// A folder this young may belong to somebody who is about to lock it.
+/// A younger folder may belong to a process that is about to lock it.
 const MIN_STALE_AGE: Duration = Duration::from_secs(60);
 
-/// The folder and its lock, once it was needed.
+/// The folder of this process, created when it is first needed.
 static PROCESS_FOLDER: Mutex<Option<ProcessFolder>> = Mutex::new(None);
 
 struct ProcessFolder {
@@ -26,7 +26,7 @@ struct ProcessFolder {
     _lock: File,
 }
 
-/// The folder of this process, made if there is none or somebody has removed it.
+/// The folder of this process, created if there is none or it was removed.
 pub(super) fn process_folder_path() -> io::Result<PathBuf> {
     let mut room = PROCESS_FOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(room) = room.as_ref().filter(|room| room.path.is_dir()) {
@@ -42,7 +42,7 @@ pub(super) fn process_folder_path() -> io::Result<PathBuf> {
 }
 
 fn create_folder(parent: &Path) -> io::Result<ProcessFolder> {
-    // Only its owner can write to it, so that nobody can put another file in the place of one in it.
+    // Only its owner can write to it, so that nobody else can replace a file in it.
     let path = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?.keep();
     // The mode with which a folder is created is narrowed by the umask.
     fs::set_permissions(&path, Permissions::from_mode(FOLDER_MODE))?;
@@ -51,16 +51,15 @@ fn create_folder(parent: &Path) -> io::Result<ProcessFolder> {
     Ok(ProcessFolder { path, _lock: lock })
 }
 
-/// Removes what is left beside the task that asked for a folder, and nobody waits for it: a temporary folder may hold
-/// very much, and lie on a slow disk.
+/// Removes stale folders on a thread of its own, because the temporary folder may be large and on a slow disk.
 fn remove_stale_in_background(parent: PathBuf, owner: u32) {
     let sweep = move || remove_stale_folders(&parent, owner);
     if let Err(error) = std::thread::Builder::new().name("pointsman-sweep".into()).spawn(sweep) {
-        tracing::debug!(%error, "folders that others left stay where they are");
+        tracing::debug!(%error, "could not start the removal of stale temporary folders; the next process removes them");
     }
 }
 
-/// Removes the folders of processes that are gone. What cannot be removed is somebody else's.
+/// Removes the folders of processes that have ended. A folder that cannot be removed belongs to another user.
 fn remove_stale_folders(parent: &Path, owner: u32) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
@@ -70,8 +69,8 @@ fn remove_stale_folders(parent: &Path, owner: u32) {
     }
 }
 
-/// Only what is our own and private was made by one of us: anybody can make a folder of this name in a place that
-/// all share.
+/// Whether a folder was left by an ended process of this user. Owner and mode are checked, because anybody can create a
+/// folder of this name in a shared place.
 fn is_stale(folder: &Path, owner: u32) -> bool {
     let Ok(about) = fs::symlink_metadata(folder) else { return false };
     let ours = about.is_dir() && about.uid() == owner && about.mode() & 0o7777 == FOLDER_MODE;
@@ -79,13 +78,13 @@ fn is_stale(folder: &Path, owner: u32) -> bool {
     ours && old && open_lock(&folder.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
 }
 
-/// Opens what ought to be a lock, without following a link and without waiting for a reader of a pipe.
+/// Opens a lock file, without following a link and without waiting for a reader of a pipe.
 fn open_lock(path: &Path) -> io::Result<File> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
     let lock = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
     match lock.metadata()?.is_file() {
         true => Ok(lock),
-        false => Err(io::Error::other("it is no file")),
+        false => Err(io::Error::other("not a regular file")),
     }
 }
 

@@ -1,10 +1,9 @@
-//! Where HTTP handlers may go.
+//! The network policy of HTTP handlers.
 //!
-//! A URL in a configuration can lead into networks that its author was never meant to reach: by an address in
-//! one of its many spellings, or by a name that resolves to one. So the question is asked of the address
-//! itself, in the two places where a connection can get one: the literal in the URL (which the URL parser has
-//! already brought into its one form) and the resolver. A name that changes its mind between two lookups gains
-//! nothing, because the connection uses the very addresses that were looked at.
+//! A URL in a configuration can lead into networks that its author must not reach: by an address in one of its many
+//! spellings, or by a name that resolves to one. So the address itself is checked, in the two places where a connection
+//! gets it: the literal in the URL (which the URL parser has already normalised) and the resolver. DNS rebinding does not
+//! help, because the connection uses exactly the addresses that were checked.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,7 +12,7 @@ use std::str::FromStr;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-/// Which addresses beside the public ones may be reached. The default allows none.
+/// The non-public addresses that may be reached. The default allows none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkAccess {
     /// 127.0.0.0/8 and ::1.
@@ -21,14 +20,14 @@ pub struct NetworkAccess {
     pub allow: Vec<AllowedAddress>,
 }
 
-/// Something that may be reached although it is not public: `10.1.0.0/16`, `fd00::7`, `db.internal`.
+/// A network or host that may be reached although it is not public: `10.1.0.0/16`, `fd00::7`, `db.internal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedAddress {
     Network {
         address: IpAddr,
         prefix: u8,
     },
-    /// Whatever address this name has, in lower case.
+    /// A host name in lower case, whatever its address.
     Host(String),
 }
 
@@ -59,7 +58,7 @@ impl fmt::Display for AddressRefused {
 impl std::error::Error for AddressRefused {}
 
 impl NetworkAccess {
-    /// Looks at a URL whose host is an address. Names are looked at when they are resolved.
+    /// Checks a URL whose host is an address. Names are checked when they are resolved.
     pub fn check_url_address(&self, url: &Url) -> Result<(), AddressRefused> {
         match url.host() {
             Some(Host::Ipv4(address)) => {
@@ -167,7 +166,7 @@ const SPECIAL_IPV6_NETWORKS: &[(Ipv6Addr, u8, &str)] = &[
     (ipv6_network(0xff00, 0), 8, MULTICAST),
 ];
 
-/// What is special about an address; nothing if it is a public one.
+/// The kind of a special address; `None` if it is a public one.
 fn special_address_kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_ipv4_kind(address),
@@ -193,7 +192,7 @@ fn special_ipv4_kind(address: Ipv4Addr) -> Option<&'static str> {
     known.map(|(_, _, what)| *what)
 }
 
-/// The IPv4 address that a translator makes of one in 64:ff9b::/96.
+/// The IPv4 address behind a NAT64 address in 64:ff9b::/96.
 fn nat64_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bits = u128::from(address);
     (bits >> 32 == 0x0064_ff9b_u128 << 64).then(|| Ipv4Addr::from_bits(bits as u32))

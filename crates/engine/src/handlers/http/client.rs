@@ -10,7 +10,7 @@ use reqwest::{Client, ClientBuilder};
 
 use super::access::{GuardedResolver, NetworkAccess};
 
-/// A target that does not even take the connection within this time is not there.
+/// A target that does not accept the connection within this time counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -30,7 +30,7 @@ impl Deref for SharedClient {
 
 static SHARED_CLIENTS: Mutex<Vec<Weak<SharedClient>>> = Mutex::new(Vec::new());
 
-/// The client for this policy, made if there is none.
+/// The client for this policy, created if there is none.
 pub(super) fn shared_client(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
     let mut clients = SHARED_CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     clients.retain(|client| client.strong_count() > 0);
@@ -47,7 +47,7 @@ fn build_client(access: &NetworkAccess) -> reqwest::Result<Client> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     client_builder(access).build().or_else(|error| {
         // A machine without any root certificates can still deliver to plain HTTP targets.
-        tracing::warn!(%error, "no root certificates: HTTPS targets cannot be trusted");
+        tracing::warn!(%error, "cannot load root certificates; deliveries to HTTPS targets fail until the CA certificates of the system are installed");
         client_builder(access).tls_certs_only([]).build()
     })
 }

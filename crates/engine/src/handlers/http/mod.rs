@@ -1,19 +1,19 @@
 //! Handlers that are HTTP endpoints.
 //!
 //! An attempt is one POST: the event as a CloudEvent in binary mode, signed as a Standard Webhook if the
-//! handler has a secret. Its answer is the attempt's end:
+//! handler has a secret. The response decides how the attempt ends:
 //!
-//! | answer | end |
+//! | response | end |
 //! |---|---|
 //! | 2xx | done; a JSON reply may carry effects |
-//! | 410 | failed, for good |
+//! | 410 | failed, without a retry |
 //! | 429, 503 with `Retry-After` | snoozed until then, which costs no retry |
-//! | 3xx | failed: redirects are not followed, for they could lead to places that nobody allowed |
+//! | 3xx | failed: redirects are not followed, because they could lead to addresses that are not allowed |
 //! | anything else, or none | failed |
 //!
-//! What an answer says of the target goes with the end of the attempt, so that the store can leave a target alone
-//! that asked for it or that keeps failing, on all nodes and for all tasks of the handler: 5xx and no answer at
-//! all are a target that is unwell, 429 and 503 with `Retry-After` one that is busy, the rest one that is well.
+//! The health of the target is stored with the end of the attempt, so that the circuit breaker of the handler opens for a
+//! target that asks to wait or keeps failing, on all nodes and for all its tasks: after 5xx or no response the target counts
+//! as failing, after 429 and 503 with `Retry-After` as busy, otherwise as healthy.
 //!
 //! Where a request may go is decided on the address it really goes to (see [`NetworkAccess`]), whatever the
 //! name in the URL looks like.
@@ -45,14 +45,14 @@ use response::TargetResponse;
 #[derive(Clone)]
 pub struct HttpTarget {
     pub url: Url,
-    /// Every one of them signs, so that one can be replaced while the receiver still expects the other.
+    /// Each of them signs every request, so that a secret can be rotated while the receiver still expects the old one.
     pub secrets: Vec<WebhookSecret>,
-    /// Sent with every request. They never replace the headers that tell of the event.
+    /// Sent with every request. They never replace the headers that describe the event.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub access: NetworkAccess,
 }
 
-/// Headers and URLs may hold secrets: of the URL only the origin is shown.
+/// Headers and URLs may contain secrets, so only the origin of the URL is printed.
 impl fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
@@ -65,12 +65,12 @@ impl fmt::Debug for HttpTarget {
     }
 }
 
-/// Why a target can never be delivered to.
+/// Why a target is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadTarget {
     #[error("an HTTP handler's URL begins with http:// or https://, not {0}:")]
     Scheme(String),
-    #[error("the HTTP client cannot be made")]
+    #[error("cannot create the HTTP client")]
     Client(#[source] reqwest::Error),
 }
 
@@ -90,7 +90,7 @@ impl HttpHandler {
         Ok(Self { target, client })
     }
 
-    /// One request and its answer, or the outcome if there is none.
+    /// Sends the request and reads the response; without a response, the error is the outcome.
     async fn send_request(
         &self,
         delivery: &Delivery,
@@ -103,12 +103,12 @@ impl HttpHandler {
         let body = request::build_body(&delivery.task);
         let headers = request::build_headers(&self.target, &delivery.task, &body, now);
         let request = self.client.post(self.target.url.clone()).headers(headers).body(body);
-        // The client's own errors name the whole URL.
+        // The client's errors contain the whole URL, which may have secrets.
         let response =
             request.send().await.map_err(|error| self.unreachable_outcome(&error.without_url()))?;
         TargetResponse::read(response).await.map_err(|error| {
             let cause = root_cause(&error.without_url());
-            failing_target_outcome(format!("the answer of {} broke off: {cause}", self.origin()))
+            failing_target_outcome(format!("the response of {} broke off: {cause}", self.origin()))
         })
     }
 
@@ -130,7 +130,7 @@ impl Runner for HttpHandler {
         "http"
     }
 
-    /// The origin alone: path and query may hold a secret.
+    /// Only the origin: path and query may contain a secret.
     fn target_label(&self) -> Option<String> {
         Some(self.origin())
     }
@@ -139,8 +139,8 @@ impl Runner for HttpHandler {
         let exchanged =
             delivery.cancel.run_until_cancelled(self.send_request(&delivery, delivery.log.now())).await;
         let answer = match exchanged {
-            // The worker knows whether it was the target that took too long.
-            None => return failing_target_outcome("cancelled before the target had answered"),
+            // The worker decides whether it was a timeout of the target.
+            None => return failing_target_outcome("cancelled before the target responded"),
             Some(Err(outcome)) => return outcome,
             Some(Ok(answer)) => answer,
         };
@@ -150,12 +150,12 @@ impl Runner for HttpHandler {
     }
 }
 
-/// The target is not there, or broke down.
+/// The outcome for a target that is unreachable or failing.
 fn failing_target_outcome(error: impl Into<String>) -> AttemptOutcome {
     AttemptOutcome { target_health: Some(Target::Unwell), ..AttemptOutcome::failed(error) }
 }
 
-/// What was refused now will be refused the next time.
+/// The outcome for an address that is not allowed, without a retry, which would be refused again.
 fn refused_address_outcome(refused: &AddressRefused) -> AttemptOutcome {
     let ended = Ended::Failed { error: refused.to_string(), code: 1, after: None, last: true };
     AttemptOutcome { ended, ..AttemptOutcome::done() }
@@ -165,7 +165,7 @@ fn error_chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn s
     std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| error.source())
 }
 
-/// What really went wrong: the client's own words say only that something did.
+/// The root cause of an error; the client's own message only says that something failed.
 fn root_cause(error: &reqwest::Error) -> String {
     error_chain(error).last().map(ToString::to_string).unwrap_or_default()
 }

@@ -10,11 +10,11 @@ use super::super::{run_body, step_body};
 use super::HttpTarget;
 use super::signature::signature_header;
 
-/// What the CloudEvents HTTP binding has percent-encoded in a header, beside all that is not ASCII.
+/// The characters that the CloudEvents HTTP binding percent-encodes in a header, in addition to non-ASCII ones.
 const PERCENT_ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
-/// All headers of one attempt. What the configuration adds comes first, so that it cannot make a delivery
-/// look like another.
+/// Builds all headers of one attempt. Those of the configuration come first, so that they cannot forge the headers of the
+/// delivery.
 pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now: Timestamp) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &target.headers {
@@ -33,7 +33,7 @@ pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now
         insert_header(&mut headers, "traceparent", traceparent);
     }
     if !target.secrets.is_empty() {
-        // The task's id stays the same over all attempts, so that a receiver can tell a repeat.
+        // The task's id is the same for all attempts, so that a receiver can detect a repeat.
         let (id, seconds) = (task.id.as_str(), now.millis() / 1000);
         insert_header(&mut headers, "webhook-id", id);
         insert_header(&mut headers, "webhook-timestamp", &seconds.to_string());
@@ -46,7 +46,7 @@ pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now
     headers
 }
 
-/// What is sent: the event's value, which collection to synchronise, or the order and its value.
+/// The body: the event's value, the collection to synchronise, or the order and its value.
 pub(super) fn build_body(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.value.as_str().to_owned(),
@@ -55,7 +55,8 @@ pub(super) fn build_body(task: &Claimed) -> String {
     }
 }
 
-/// A run is no event of the journal; it is told as one all the same, so that a target needs one way in.
+/// The headers of a run. It is not an event of the journal, but is delivered like one, so that a target needs only one
+/// endpoint.
 fn run_headers(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
     let mut about = vec![
         ("ce-specversion", "1.0".to_owned()),
@@ -68,7 +69,7 @@ fn run_headers(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
     about
 }
 
-/// Told as an event for the same reason.
+/// The headers of a step, which is delivered like an event for the same reason.
 fn step_headers(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
     let mut about = vec![
         ("ce-specversion", "1.0".to_owned()),
@@ -106,7 +107,7 @@ fn attempt_headers(task: &Claimed) -> Vec<(&'static str, String)> {
     about
 }
 
-/// Ours are all plain ASCII; only a traceparent comes from outside, and one that is no header is left out.
+/// Inserts a header. All values are ASCII except possibly a traceparent from outside; an invalid one is omitted.
 fn insert_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(HeaderName::from_static(name), value);

@@ -1,4 +1,4 @@
-//! What a target answered, and what it makes of the attempt.
+//! The response of a target, and the outcome of the attempt that follows from it.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use super::super::text::excerpt;
 use crate::AttemptOutcome;
 use crate::attempt_ending::MIN_SNOOZE;
 
-/// The longest wait that a target may ask for.
+/// The longest wait that a target may request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 pub(super) struct TargetResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
-    /// There was more of it than is read.
+    /// The body was longer than is read.
     is_truncated: bool,
 }
 
@@ -44,7 +44,7 @@ impl TargetResponse {
         if self.status.is_success() { Level::Info } else { Level::Error }
     }
 
-    /// The answer as a line of the log.
+    /// The response as a line of the log.
     pub(super) fn summary(&self) -> String {
         match excerpt(&self.body) {
             said if said.is_empty() => format!("HTTP {}", self.status),
@@ -52,7 +52,7 @@ impl TargetResponse {
         }
     }
 
-    /// What it makes of the attempt to deliver something of this tenant's.
+    /// The outcome of the delivery for this tenant.
     pub(super) fn to_outcome(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
         AttemptOutcome {
             target_health: Some(self.target_health(now)),
@@ -82,7 +82,7 @@ impl TargetResponse {
         outcome
     }
 
-    /// How the target fares.
+    /// The health of the target.
     fn target_health(&self, now: Timestamp) -> Target {
         match (self.status, self.requested_retry_time(now)) {
             (_, Some(until)) => Target::Busy { until },
@@ -94,13 +94,13 @@ impl TargetResponse {
 
     fn error_message(&self) -> String {
         match self.status {
-            StatusCode::GONE => "the target says it is gone (HTTP 410)".into(),
+            StatusCode::GONE => "the target is gone (HTTP 410); not retrying".into(),
             status if status.is_redirection() => format!("HTTP {status}: redirects are not followed"),
             _ => self.summary(),
         }
     }
 
-    /// The wait that a busy target asks for.
+    /// The time until which a busy target asks to wait.
     fn requested_retry_time(&self, now: Timestamp) -> Option<Timestamp> {
         let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let asked = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
@@ -113,7 +113,7 @@ impl TargetResponse {
             return Ok(Effects::default());
         }
         if self.is_truncated {
-            // Nobody knows what it would have said: taking it for nothing could lose events.
+            // The rest is unknown: ignoring it could lose events.
             return Err(Fault::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
         }
         let text = std::str::from_utf8(&self.body).map_err(|_| Fault::new("", "the reply is not UTF-8"))?;
@@ -121,7 +121,7 @@ impl TargetResponse {
             ReplyKind::Effects(effects) => effects,
             ReplyKind::Foreign => Effects::default(),
             ReplyKind::Ambiguous(member) => Effects::with_error_line(
-                format!("the reply was not taken for effects, because of its member {member:?}"),
+                format!("the reply was not used as effects, because it has the unknown member {member:?}"),
                 now,
             ),
         })
@@ -134,7 +134,7 @@ impl TargetResponse {
     }
 }
 
-/// Seconds, or a date as HTTP has it. Anything else is as good as nothing.
+/// Parses a `Retry-After` header: seconds, or an HTTP date. Anything else is ignored.
 fn parse_retry_after(text: &str, now: Timestamp) -> Option<Timestamp> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(now.plus(Duration::from_secs(text.parse().unwrap_or(u64::MAX))));

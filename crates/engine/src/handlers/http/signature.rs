@@ -8,10 +8,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 const SECRET_PREFIX: &str = "whsec_";
-/// How long a key may be, in bytes, as the standard has it.
+/// The lengths of a key in bytes that the standard allows.
 const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A key that the receiver shares.
+/// A key that is shared with the receiver.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(Vec<u8>);
 
@@ -32,7 +32,7 @@ impl WebhookSecret {
         if KEY_LENGTHS.contains(&key.len()) { Ok(Self(key)) } else { Err(BadSecret::Length(key.len())) }
     }
 
-    /// One signature: of the id, the time and the body, so that none of them can be exchanged.
+    /// Signs the id, the time and the body, so that none of them can be exchanged.
     fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         mac.update(format!("{id}.{seconds}.").as_bytes());
