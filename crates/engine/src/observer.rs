@@ -44,7 +44,7 @@ pub struct Observer {
     /// The newest id that the tail has reached.
     filled_until: watch::Sender<EventId>,
     followers: Arc<Followers>,
-    /// Followers that wait for growth.
+    /// The number of followers that wait for new events.
     waiting_followers: AtomicUsize,
     last_read_at: Mutex<Instant>,
     filler_wakeup: Notify,

@@ -106,7 +106,7 @@ impl LogSink {
 
     /// Adds a line, waiting while the store is behind.
     pub async fn write_line(&self, time: Timestamp, level: Level, message: String) {
-        // The receiver is gone only when the attempt is over, and then nobody may add to its log.
+        // The receiver is dropped only when the attempt has ended; then its log is closed.
         let _ = self.lines.send(LogLine { time, level, message }).await;
     }
 }

@@ -299,7 +299,7 @@ mod tests {
         assert_eq!((first.count(), slots.available_count()), (3, 0));
         drop((first.take_slot(), first.take_slot()));
         drop(first);
-        assert_eq!(slots.available_count(), 2, "what was not taken came back, slots and budget");
+        assert_eq!(slots.available_count(), 2, "unused slots and budget were returned");
         let mut second = slots.reserve(9);
         drop((second.take_slot(), second.take_slot(), second.take_slot()));
         assert_eq!((slots.available_count(), slots.is_budget_spent()), (0, false));

@@ -339,8 +339,8 @@ async fn a_cancelled_task_ends_its_attempt() {
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let running = watcher.wait_for(|c| c.status == Status::Locked).await;
     engine.cancel_task(&running.id).await.unwrap().unwrap();
-    let told = watcher.wait_for(|c| c.status == Status::Error).await;
-    assert_eq!(told.reason, Some(EndReason::Canceled));
+    let result = watcher.wait_for(|c| c.status == Status::Error).await;
+    assert_eq!(result.reason, Some(EndReason::Canceled));
     assert!(engine.metrics_text().await.contains("tasks_ended_total{handler=\"h\",status=\"error\"} 1"));
     within_timeout("the slot to be free", async {
         while !engine.metrics_text().await.contains("pointsman_slots_busy 0") {

@@ -30,7 +30,7 @@ fn bounded_run(handlers: &[&str], max_events: u64) -> BoundedRun {
     BoundedRun { handlers: handlers.iter().map(|h| handler_name(h)).collect(), max_attempts: max_events }
 }
 
-/// A node that runs nothing has told the store of the handlers, and these events wait.
+/// Registers the handlers with a node that runs nothing, and emits these events.
 async fn register_and_emit(store: &SqliteStore, mut builder: TestEngineBuilder, events: Vec<NewEvent>) {
     builder.settings.services.worker = false;
     builder.settings.services.rescuer = false;
@@ -46,7 +46,7 @@ async fn a_bounded_run_starts_no_more_attempts_than_its_limit() {
     let (store, calls) = (in_memory_store(), CallLog::default());
     register_and_emit(&store, two_handler_engine(&calls), vec![]).await;
     let engine = bounded_engine(&calls, &[], 25).start(&store).await;
-    // Some are there before, and some are claimed as they are made.
+    // Some tasks wait already, and some are claimed as they are created.
     for round in 0..20 {
         let events = (0..5).map(|number| keyed_event("a", &format!("k{round}-{number}"))).collect();
         emit(&engine, events).await;
@@ -100,7 +100,7 @@ async fn a_retried_failure_counts_as_two_attempts() {
 #[tokio::test]
 async fn a_bounded_run_does_not_change_the_registration() {
     let (store, calls) = (in_memory_store(), CallLog::default());
-    // The one for `old` waits for a server to say what becomes of it.
+    // The task for `old` stays until a server parks it.
     let old = TestEngineBuilder::default().handler("old", recording_handler(&calls)).route("c", "old");
     register_and_emit(&store, old, vec![keyed_event("c", "w")]).await;
     register_and_emit(&store, two_handler_engine(&calls), vec![keyed_event("a", "x"), keyed_event("b", "y")])
@@ -120,7 +120,7 @@ async fn a_bounded_run_does_not_change_the_registration() {
     let queues = store.queues(None).await.unwrap();
     assert_eq!(queues.iter().map(|queue| queue.missing).sum::<u64>(), 0);
     let one = queues.iter().find(|queue| queue.handler == handler_name("one")).unwrap();
-    assert_eq!(one.ready, 2, "what the guest does not know waits for those who do");
+    assert_eq!(one.ready, 2, "tasks that the bounded run cannot run wait for other nodes");
 }
 
 #[tokio::test]
@@ -132,10 +132,10 @@ async fn a_bounded_run_with_different_handlers_is_refused() {
         everything.check_registered_handlers(&store, &mine).await.unwrap(),
         Err(BoundedRunError::NoHandlersRegistered)
     );
-    let known = TestEngineBuilder::default()
+    let registered = TestEngineBuilder::default()
         .handler_with("one", |spec| spec.def.retry.max = 9, recording_handler(&calls))
         .route("a", "one");
-    register_and_emit(&store, known, vec![keyed_event("a", "x")]).await;
+    register_and_emit(&store, registered, vec![keyed_event("a", "x")]).await;
     assert_eq!(
         everything.check_registered_handlers(&store, &mine).await.unwrap(),
         Err(BoundedRunError::HandlerDiffers(handler_name("one")))

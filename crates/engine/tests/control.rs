@@ -1,4 +1,4 @@
-//! What people change while the node works.
+//! Rules, reconfigurations and adoptions while the node runs.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -65,7 +65,7 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
     engine.stop(Duration::from_secs(20)).await;
 }
 
-/// Two configurations at once: whichever comes last, the store and the node have the same one.
+/// After two concurrent reconfigurations the store and the node have the same one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
     let store = in_memory_store();

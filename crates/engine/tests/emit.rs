@@ -1,4 +1,4 @@
-//! Many producers at once: nothing is lost, nothing is doubled, and who goes away disturbs nobody.
+//! Many concurrent producers: no event is lost or doubled, and dropped emits do not affect others.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -139,7 +139,7 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
             .unwrap();
         least_written = least_written.min(store.writer().work().rows() - before);
     }
-    // The worker may just have asked for all slots. But not always.
+    // The worker may have reserved all slots in some rounds, but not in all.
     let least = 3 * EVENTS as u64; // events, objects, tasks
     assert!((least..least + 20).contains(&least_written), "{least_written} rows: none is written twice");
     engine.stop(Duration::ZERO).await;

@@ -19,7 +19,7 @@ fn key_filter(key: &str) -> Filter {
     Filter { key: Some(ObjectKey::new(key).unwrap()), ..Filter::default() }
 }
 
-/// Follows the journal until so much has come; `woken` counts how often it was woken.
+/// Follows the journal until `enough` returns true; `woken` counts how often it was woken.
 fn follow(
     engine: &Engine,
     filter: Filter,
@@ -29,16 +29,16 @@ fn follow(
 ) -> JoinHandle<Vec<Arc<Event>>> {
     let engine = engine.clone();
     tokio::spawn(async move {
-        let mut seen = Vec::new();
-        while !enough(&seen) {
+        let mut received = Vec::new();
+        while !enough(&received) {
             engine.observer().wait_for_match(&filter, &mut after).await;
             woken.fetch_add(1, Ordering::Relaxed);
             let page = engine.observer().read_page(&filter, after, None, 100).await.unwrap();
             assert!(!page.extent.is_torn(after));
-            seen.extend(page.events);
+            received.extend(page.events);
             after = page.scanned;
         }
-        seen
+        received
     })
 }
 
@@ -75,7 +75,7 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
         .await;
     let begin = wait_for_tail(&engine).await;
     let finished =
-        |seen: &[Arc<Event>]| seen.last().is_some_and(|last| last.kind.as_str() == "OrderFinished");
+        |received: &[Arc<Event>]| received.last().is_some_and(|last| last.kind.as_str() == "OrderFinished");
     let woken = Arc::new(AtomicUsize::new(0));
     let followers: Vec<_> = (0..FOLLOWERS)
         .map(|n| {
@@ -83,8 +83,8 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
             (key.clone(), follow(&engine, key_filter(&key), begin, finished, woken.clone()))
         })
         .collect();
-    let all = move |seen: &[Arc<Event>]| {
-        seen.iter().filter(|event| event.kind.as_str() == "FileBasedRemoved").count() == ORDERS
+    let all = move |received: &[Arc<Event>]| {
+        received.iter().filter(|event| event.kind.as_str() == "FileBasedRemoved").count() == ORDERS
     };
     let everything: Vec<_> =
         (0..EVERYTHING).map(|_| follow(&engine, Filter::default(), begin, all, Arc::default())).collect();
@@ -97,16 +97,16 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     }
     let mut whole = Vec::new();
     for follower in everything {
-        let seen = within_timeout("a follower of everything", follower).await.unwrap();
-        assert!(seen.is_sorted_by(|one, next| one.id < next.id));
-        whole.push(seen);
+        let received = within_timeout("a follower of everything", follower).await.unwrap();
+        assert!(received.is_sorted_by(|one, next| one.id < next.id));
+        whole.push(received);
     }
-    assert!(whole.iter().all(|seen| event_ids(seen) == event_ids(&whole[0])));
+    assert!(whole.iter().all(|received| event_ids(received) == event_ids(&whole[0])));
     for (key, follower) in followers {
-        let seen = within_timeout("a follower", follower).await.unwrap();
+        let received = within_timeout("a follower", follower).await.unwrap();
         let its_own = whole[0].iter().filter(|event| event.key.as_ref().is_some_and(|k| k.as_str() == key));
-        assert_eq!(event_ids(&seen), its_own.map(|event| event.id).collect::<Vec<_>>());
-        assert_eq!(seen.len(), 8, "what two steps and a beginning and an end are told by");
+        assert_eq!(event_ids(&received), its_own.map(|event| event.id).collect::<Vec<_>>());
+        assert_eq!(received.len(), 8, "the events of two steps, a start and an end");
     }
     // At most one read for each commit: an order is added, claimed, ended and claimed again, and ended.
     let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
@@ -117,7 +117,7 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// What does not match moves a waiting cursor along, though the wait is given up, so that the cursor neither tears nor
+/// Events that do not match advance a waiting cursor, even if the wait is dropped, so that the cursor neither tears nor
 /// has anything to be read from the store.
 #[tokio::test]
 async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
@@ -135,7 +135,7 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
         engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap()
     };
     let last = tokio::select! {
-        () = engine.observer().wait_for_match(&filter, &mut after) => panic!("nothing of it has come"),
+        () = engine.observer().wait_for_match(&filter, &mut after) => panic!("no matching event was emitted"),
         page = flood => page.extent.head,
     };
     assert_eq!(after, last);
@@ -152,7 +152,7 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// Whoever begins to wait while events come misses none and sees none twice, wherever its cursor stands.
+/// A follower that starts to wait while events arrive misses none and gets none twice, wherever its cursor is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_follower_that_joins_while_events_arrive_misses_none() {
     const EVENTS: usize = 400;
@@ -170,7 +170,7 @@ async fn a_follower_that_joins_while_events_arrive_misses_none() {
             mine
         })
     };
-    let all = |seen: &[Arc<Event>]| seen.len() == EVENTS / 2;
+    let all = |received: &[Arc<Event>]| received.len() == EVENTS / 2;
     let mut followers = Vec::new();
     while followers.len() < 50 {
         followers.push(follow(&engine, key_filter("k0"), begin, all, Arc::default()));

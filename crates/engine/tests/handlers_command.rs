@@ -120,13 +120,13 @@ async fn the_event_is_on_stdin_and_reading_it_is_optional() {
 
 #[tokio::test]
 async fn a_source_command_receives_its_collection() {
-    let said = shell_output("cat", run_task()).await.remove(0);
+    let stdin = shell_output("cat", run_task()).await.remove(0);
     let id = run_task().id;
     let expected = serde_json::json!({
         "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
         "planned_at": "2026-01-31T12:00:00.000000Z",
     });
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), expected);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&stdin).unwrap(), expected);
     let unplanned = Claimed { planned: None, ..run_task() };
     assert!(shell_output("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
 
@@ -153,8 +153,8 @@ async fn the_exit_code_decides_the_outcome() {
     assert_eq!(failure_of(&complaint), ("exit code 1: no space left", false));
     assert_eq!(failure_of(&shell_outcome("kill -KILL $$").await), ("killed by signal 9 (SIGKILL)", false));
     let missing = run_attempt(&command_handler(&["pointsman-no-such-program"]), claimed_task()).await.0;
-    let said = "cannot start \"pointsman-no-such-program\": there is no such program";
-    assert_eq!(failure_of(&missing), (said, false));
+    let expected = "cannot start \"pointsman-no-such-program\": there is no such program";
+    assert_eq!(failure_of(&missing), (expected, false));
 }
 
 #[tokio::test]
@@ -196,8 +196,8 @@ async fn a_program_that_its_user_may_not_run_is_reported() {
     let argv = vec!["true".into()];
     let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some(dir.path().into()), run_as: Some(run_as) };
     let outcome = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await.0;
-    let said = "cannot start \"true\": its user may not execute the program, or may not enter its folder";
-    assert_eq!(failure_of(&outcome), (said, false));
+    let expected = "cannot start \"true\": its user may not execute the program, or may not enter its folder";
+    assert_eq!(failure_of(&outcome), (expected, false));
 }
 
 #[tokio::test]
@@ -237,7 +237,7 @@ async fn effects_are_read_from_a_private_file() {
 
 #[tokio::test]
 async fn invalid_effects_fail_for_good_and_none_is_applied() {
-    for (script, said) in [
+    for (script, expected) in [
         (r#"echo '{"emit":[{"type":"a"},{"type":"b c"}]}' >>"$POINTSMAN_EFFECTS""#, "line 1: /emit/1/type"),
         (
             r#"echo '{"emit":[{"type":"task"}]}' >>"$POINTSMAN_EFFECTS""#,
@@ -254,7 +254,7 @@ async fn invalid_effects_fail_for_good_and_none_is_applied() {
     ] {
         let outcome = shell_outcome(script).await;
         let (error, last) = failure_of(&outcome);
-        assert!(last && error.contains(said), "{error}");
+        assert!(last && error.contains(expected), "{error}");
         assert!(outcome.logs.is_empty());
     }
 }

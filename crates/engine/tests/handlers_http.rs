@@ -142,7 +142,7 @@ async fn replies_without_effects_are_ignored() {
 #[tokio::test]
 async fn bad_effects_fail_for_good() {
     let large = format!(r#"{{"result":"{}"}}"#, "x".repeat(4 << 20));
-    for (body, said) in [
+    for (body, expected) in [
         (r#"{"emit":[{"type":"a"},{"type":"TaskEnded"}]}"#.to_owned(), "/emit/1/type"),
         (
             r#"{"emit":[{"type":"a"},{"type":"Torn"}]}"#.to_owned(),
@@ -154,7 +154,7 @@ async fn bad_effects_fail_for_good() {
     ] {
         let outcome = outcome_of_response(200, JSON, body).await;
         let (error, last) = failure_of(&outcome);
-        assert!(last && error.contains(said), "{error}");
+        assert!(last && error.contains(expected), "{error}");
     }
 }
 
@@ -178,8 +178,8 @@ async fn redirects_are_failures() {
     let (elsewhere, inbox) = start_server(|| build_response(200, &[], "")).await;
     let (url, _) = start_server(move || build_response(307, &[("location", elsewhere.as_str())], "")).await;
     let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
-    let said = "HTTP 307 Temporary Redirect: redirects are not followed";
-    assert_eq!(failure_of(&outcome), (said, false));
+    let error = "HTTP 307 Temporary Redirect: redirects are not followed";
+    assert_eq!(failure_of(&outcome), (error, false));
     assert!(inbox.take().is_empty());
 }
 
@@ -205,12 +205,12 @@ async fn a_source_run_is_delivered_like_an_event() {
     ] {
         assert_eq!(headers[name], value, "{name}");
     }
-    let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let sent: serde_json::Value = serde_json::from_slice(&body).unwrap();
     let expected = serde_json::json!({
         "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
         "planned_at": "2026-01-31T12:00:00.000000Z",
     });
-    assert_eq!(said, expected);
+    assert_eq!(sent, expected);
     standardwebhooks::Webhook::new(secret).unwrap().verify(&body, &headers).unwrap();
 }
 
@@ -250,7 +250,7 @@ async fn every_response_reports_the_target_health() {
         assert!(matches!(outcome.ended, Ended::Failed { after: None, last: false, .. }), "{status}");
     }
     let busy = outcome_of_response(429, &[], "").await;
-    assert!(matches!(busy.ended, Ended::Failed { last: false, .. }), "it did not say how long: {busy:?}");
+    assert!(matches!(busy.ended, Ended::Failed { last: false, .. }), "it gave no duration: {busy:?}");
     assert!(matches!(busy.target_health, Some(Target::Busy { .. })));
 }
 
@@ -304,9 +304,9 @@ async fn a_truncated_response_is_a_failure() {
 #[tokio::test]
 async fn cancelling_ends_the_request() {
     let arrived = Arc::new(Notify::new());
-    let told = arrived.clone();
+    let request_arrived = arrived.clone();
     let app = Router::new().fallback(move || {
-        told.notify_one();
+        request_arrived.notify_one();
         std::future::pending::<StatusCode>()
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -335,7 +335,7 @@ async fn addresses_that_are_not_allowed_are_never_connected_to() {
         assert!(last, "{host}: {error}");
         assert!(error.contains("127.0.0.1") || error.contains("::1"), "{error}");
         assert!(error.contains("network.allow"), "{error}");
-        assert_eq!(outcome.target_health, None, "nobody was asked");
+        assert_eq!(outcome.target_health, None, "no request was sent");
     }
     assert!(inbox.take().is_empty());
 }
@@ -359,6 +359,6 @@ fn only_http_urls_are_accepted_and_secrets_are_not_printed() {
         headers: vec![("authorization".parse().unwrap(), "Bearer hidden".parse().unwrap())],
         ..http_target("https://user:hidden@example.org/path?token=hidden".parse().unwrap())
     };
-    let shown = format!("{:?}", HttpHandler::new(target).unwrap());
-    assert!(!shown.contains("hidden") && shown.contains("https://example.org"), "{shown}");
+    let printed = format!("{:?}", HttpHandler::new(target).unwrap());
+    assert!(!printed.contains("hidden") && printed.contains("https://example.org"), "{printed}");
 }

@@ -93,14 +93,14 @@ async fn a_thousand_followers_share_their_reads() {
         let (engine, ready) = (engine.clone(), ready.clone());
         followers.push(tokio::spawn(async move {
             ready.wait().await;
-            let (mut after, mut seen) = (begin, Vec::new());
-            while seen.len() < EVENTS {
+            let (mut after, mut received) = (begin, Vec::new());
+            while received.len() < EVENTS {
                 engine.observer().wait_for_match(&Filter::default(), &mut after).await;
                 let page = read_page(&engine, after, 100).await;
-                seen.extend(page.events.iter().map(|event| event.id));
+                received.extend(page.events.iter().map(|event| event.id));
                 after = page.scanned;
             }
-            seen
+            received
         }));
     }
     ready.wait().await;

@@ -1,4 +1,4 @@
-//! Orders on their way along chains, on a real store.
+//! Orders that run through chains, on a real store.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -67,16 +67,16 @@ fn outcome_returning(value: &str) -> AttemptOutcome {
     AttemptOutcome { ended: Ended::Succeeded { result: Some(parse_json(value)) }, ..AttemptOutcome::done() }
 }
 
-/// What the journal tells of an order, up to the first event of this type. The order's name and the tasks' are left out,
-/// and so are quotation marks.
+/// The engine events of an order, up to the first one of this type, without the order's and tasks' names and without
+/// quotation marks.
 async fn published_until(engine: &Engine, order: &OrderKey, last: &str) -> Vec<String> {
     published_until_nth(engine, order, last, 1).await
 }
 
-/// The same, up to the event of this type that is the `times`th.
+/// The engine events of an order, up to the `times`th one of this type.
 async fn published_until_nth(engine: &Engine, order: &OrderKey, last: &str, times: usize) -> Vec<String> {
     let filter = Filter { key: Some(ObjectKey::new(order.to_string()).unwrap()), ..Filter::default() };
-    let (mut after, mut told) = (EventId::ZERO, Vec::new());
+    let (mut after, mut published) = (EventId::ZERO, Vec::new());
     within_timeout(last, async {
         let mut left = times;
         loop {
@@ -87,7 +87,7 @@ async fn published_until_nth(engine: &Engine, order: &OrderKey, last: &str, time
                 let mut fields = fields.as_object().unwrap().clone();
                 fields.remove("taskId");
                 let fields = serde_json::Value::from(fields).to_string().replace(['"', '{', '}'], "");
-                told.push(format!("{} {}", event.kind, fields.replace("nodeTransition:TYPE:", "")));
+                published.push(format!("{} {}", event.kind, fields.replace("nodeTransition:TYPE:", "")));
                 left -= usize::from(event.kind.as_str() == last);
                 if left == 0 {
                     return;
@@ -97,10 +97,10 @@ async fn published_until_nth(engine: &Engine, order: &OrderKey, last: &str, time
         }
     })
     .await;
-    told.into_iter().map(|line| line.trim().to_owned()).collect()
+    published.into_iter().map(|line| line.trim().to_owned()).collect()
 }
 
-/// A door that steps wait at.
+/// Blocks steps until they are released.
 #[derive(Clone)]
 struct StepGate {
     arrived: Arc<Semaphore>,
@@ -112,7 +112,7 @@ impl StepGate {
         Self { arrived: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
     }
 
-    /// A step that stands at the door until it is let in.
+    /// A step that blocks until it is released.
     fn gated_step(
         &self,
     ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, AttemptOutcome> + Send + Sync + 'static
@@ -129,7 +129,7 @@ impl StepGate {
     }
 
     async fn wait_for_arrival(&self) {
-        within_timeout("a step at the door", self.arrived.acquire()).await.unwrap().forget();
+        within_timeout("a step at the gate", self.arrived.acquire()).await.unwrap().forget();
     }
 
     fn release_one(&self) {

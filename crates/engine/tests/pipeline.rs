@@ -99,10 +99,10 @@ async fn watchers_receive_new_locked_and_done() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
-    let seen = [watcher.next().await, watcher.next().await, watcher.next().await];
-    assert_eq!(seen.each_ref().map(|c| c.status), [Status::New, Status::Locked, Status::Done]);
-    assert_eq!(seen.each_ref().map(|c| c.attempt), [0, 1, 1]);
-    for change in &seen {
+    let changes = [watcher.next().await, watcher.next().await, watcher.next().await];
+    assert_eq!(changes.each_ref().map(|c| c.status), [Status::New, Status::Locked, Status::Done]);
+    assert_eq!(changes.each_ref().map(|c| c.attempt), [0, 1, 1]);
+    for change in &changes {
         assert_eq!(change.id, receipt.events[0].tasks[0]);
         assert_eq!((change.handler.as_str(), change.event_id), ("h", Some(receipt.events[0].id)));
     }
@@ -132,14 +132,14 @@ async fn results_and_attempt_ends_are_stored() {
 
 #[tokio::test]
 async fn no_more_attempts_run_than_there_are_slots() {
-    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (running, max_running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let go = Arc::new(Semaphore::new(0));
     let handler = {
-        let (running, most, go) = (running.clone(), most.clone(), go.clone());
+        let (running, max_running, go) = (running.clone(), max_running.clone(), go.clone());
         move |_: Delivery| {
-            let (running, most, go) = (running.clone(), most.clone(), go.clone());
+            let (running, max_running, go) = (running.clone(), max_running.clone(), go.clone());
             async move {
-                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                max_running.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 go.acquire().await.unwrap().forget();
                 running.fetch_sub(1, Ordering::SeqCst);
                 AttemptOutcome::done()
@@ -157,7 +157,7 @@ async fn no_more_attempts_run_than_there_are_slots() {
     assert_eq!(engine.metrics_text().await.lines().filter(|l| *l == "pointsman_slots_busy 4").count(), 1);
     go.add_permits(40);
     watcher.wait_for_ended(40).await;
-    assert_eq!(most.load(Ordering::SeqCst), 4);
+    assert_eq!(max_running.load(Ordering::SeqCst), 4);
     engine.stop(TEST_TIMEOUT).await;
 }
 

@@ -1,4 +1,4 @@
-//! Workers elsewhere: they ask, keep, renew, log and end.
+//! Pull workers: they lease tasks, renew, log and end them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -229,8 +229,8 @@ async fn pulls_respect_tenants_and_rules() {
     let leased = within_timeout("a task", engine.pull_tasks(only)).await.unwrap();
     assert_eq!(leased.len(), 1);
     assert_eq!(leased[0].subject.tenant(), &north);
-    let held = engine.find_leased_task(&leased[0].id, leased[0].fence).await.unwrap().unwrap();
-    assert_eq!(held.tenant, north);
+    let lease = engine.find_leased_task(&leased[0].id, leased[0].fence).await.unwrap().unwrap();
+    assert_eq!(lease.tenant, north);
 
     let place = Place::Handler(handler_name("audit"));
     let (by, reason) = ("ops".to_owned(), String::new());
@@ -303,11 +303,7 @@ async fn the_log_limit_holds_across_nodes() {
     let other = pull_engine().start(&store).await;
     assert_eq!(other.append_task_log(id, fence, lines(5)).await.unwrap(), Ok(2), "one line, and the mark");
     let third = pull_engine().start(&store).await;
-    assert_eq!(
-        third.append_task_log(id, fence, lines(5)).await.unwrap(),
-        Ok(0),
-        "nothing comes after the mark"
-    );
+    assert_eq!(third.append_task_log(id, fence, lines(5)).await.unwrap(), Ok(0), "no line follows the mark");
     let lines = read_log(&store, id).await;
     assert_eq!(lines.len(), 3000 + 10_001);
     assert!(lines[13_000].contains("output is cut here"));
@@ -349,7 +345,7 @@ async fn a_pull_without_waiting_finds_existing_tasks() {
     let store = in_memory_store();
     let engine = pull_engine().start(&store).await;
     for round in 0..50 {
-        // Some wait and go away again; what is emitted meanwhile is there for whoever comes next.
+        // Some workers wait and disconnect; tasks that are emitted meanwhile go to the next worker.
         let gone: Vec<_> =
             (0..3).map(|_| Box::pin(engine.pull_tasks(pull_request(1, TEST_TIMEOUT)))).collect();
         for mut waiting in gone {

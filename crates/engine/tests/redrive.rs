@@ -17,7 +17,7 @@ use pointsman_engine::{
 use pointsman_store_sqlite::SqliteStore;
 
 const TASKS: usize = 1200;
-/// What no mending helps.
+/// An event with this value fails even after the repair.
 const ALWAYS_FAILING_VALUE: &str = "-1";
 
 fn event_with_value(value: &str) -> NewEvent {
@@ -30,7 +30,7 @@ fn pause_rule() -> Rule {
     Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() }
 }
 
-/// A handler that fails until it is mended, and notes which objects it then handled.
+/// A handler that fails until it is repaired, and then records the values it handled.
 struct FailingHandler {
     store: SqliteStore,
     engine: Engine,
@@ -117,11 +117,11 @@ impl FailingHandler {
 async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
     let failing = FailingHandler::with_failures(TASKS).await;
     // One that a person has ended is not for others to begin again.
-    let held = pause_rule();
-    failing.engine.set_rule(held.clone()).await.unwrap();
+    let pause = pause_rule();
+    failing.engine.set_rule(pause.clone()).await.unwrap();
     let cancelled = emit(&failing.engine, vec![keyed_event("a", "other")]).await.events[0].tasks[0].clone();
     failing.engine.cancel_task(&cancelled).await.unwrap().unwrap();
-    failing.engine.lift_rule(held.kind, &held.place, None).await.unwrap();
+    failing.engine.lift_rule(pause.kind, &pause.place, None).await.unwrap();
 
     let (count, sample) = failing.engine.count_failed_tasks(TaskFilter::default(), u64::MAX).await.unwrap();
     assert_eq!((count, &sample[0].id), (TASKS as u64, &failing.failed_tasks[TASKS - 1]));
@@ -139,7 +139,7 @@ async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
     assert_eq!(handled, expected);
     let filter = TaskFilter { reasons: vec![EndReason::Canceled], ..TaskFilter::default() };
     let job = failing.wait_until_ended(&failing.start_redrive(|request| request.filter = filter)).await;
-    assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is asked for");
+    assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is requested");
     failing.engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -156,11 +156,7 @@ async fn a_canary_that_fails_again_stops_the_rest() {
     let RedriveState::Stopped(why) = job.state else { panic!("{job:?}") };
     assert!(why.contains(failing.failed_tasks[1].as_str()) && why.contains("broken"), "{why}");
     assert_eq!((job.matched, job.retried), (51, 2));
-    assert_eq!(
-        failing.count_with_status(Status::Error).await,
-        50,
-        "the one that was well, and nobody else, is done"
-    );
+    assert_eq!(failing.count_with_status(Status::Error).await, 50, "only the canary that succeeded is done");
     failing.engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -221,7 +217,7 @@ async fn concurrent_redrives_are_limited_and_duplicates_refused() {
     let job = failing.engine.find_redrive(&first).unwrap();
     assert_eq!((job.filter.handler, job.canary), (Some(handler_name("h")), Some(2)));
     assert!(job.rate.is_some());
-    // Each finds something, and waits for its next turn.
+    // Each finds tasks, and waits for its next batch.
     failing.engine.start_redrive(request(None, "object")).unwrap();
     let wide = |reasons| {
         let mut wide = request(None, "object");

@@ -1,4 +1,4 @@
-//! Nodes that die, nodes that were thought dead, and handlers that are gone.
+//! Nodes that die, nodes that were wrongly declared dead, and removed handlers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -12,7 +12,7 @@ use pointsman_core::store::{Claim, Claimant, Queue, Registry, Sweep, Tasks};
 use pointsman_core::task::{AttemptEnd, State};
 use pointsman_engine::{AttemptOutcome, Delivery, Setup};
 
-/// A node that never works, so that what is emitted stays where a test wants it.
+/// A node that runs no tasks, so that emitted tasks stay unclaimed.
 fn producer_only_engine() -> TestEngineBuilder {
     let mut builder =
         TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h");

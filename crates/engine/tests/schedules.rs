@@ -1,4 +1,4 @@
-//! Schedules: each planned time is settled once, whoever races for it, dies or sleeps.
+//! Schedules: each planned time is resolved once, even if nodes race for it, die or sleep.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -28,7 +28,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 const MISSED: FireOutcome = FireOutcome::Skipped(Skipped::Missed);
-const HELD: FireOutcome = FireOutcome::Skipped(Skipped::Held);
+const PAUSED: FireOutcome = FireOutcome::Skipped(Skipped::Held);
 
 fn schedule_name(text: &str) -> ScheduleName {
     ScheduleName::new(text).unwrap()
@@ -55,7 +55,7 @@ fn daily_twelve_hours_ago() -> ScheduleSpec {
     event_schedule("daily", &format!("{minute} {hour} * * *"))
 }
 
-/// Makes a schedule stand where it would if it had first been planned then.
+/// Plans schedules as if they had been registered at `then`.
 async fn plan_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: Timestamp) -> Vec<Standing> {
     let plan = |schedule: &&ScheduleSpec| {
         let when = &schedule.cron;
@@ -65,24 +65,24 @@ async fn plan_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: Time
     store.plan(schedules.iter().map(plan).collect(), then).await.unwrap()
 }
 
-/// What became of its planned times, the earliest first.
+/// Reads the ledger of a schedule, the earliest planned time first.
 async fn read_ledger(store: &SqliteStore, schedule: &ScheduleSpec) -> Vec<Fire> {
     let mut fires = store.fires(&schedule.name, None, 10_000).await.unwrap().fires;
     fires.reverse();
     fires
 }
 
-/// Waits until the ledger is as wanted.
+/// Waits until the ledger fulfils a condition.
 async fn wait_for_ledger(
     store: &SqliteStore,
     schedule: &ScheduleSpec,
     what: &str,
-    wanted: impl Fn(&[Fire]) -> bool,
+    is_complete: impl Fn(&[Fire]) -> bool,
 ) -> Vec<Fire> {
     within_timeout(what, async {
         loop {
             let fires = read_ledger(store, schedule).await;
-            if wanted(&fires) {
+            if is_complete(&fires) {
                 return fires;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -99,8 +99,8 @@ fn created_event_ids(fires: &[Fire]) -> Vec<EventId> {
     fires.iter().filter_map(|fire| fire.event).collect()
 }
 
-fn count_outcome(fires: &[Fire], wanted: FireOutcome) -> usize {
-    fires.iter().filter(|fire| fire.outcome == wanted).count()
+fn count_outcome(fires: &[Fire], outcome: FireOutcome) -> usize {
+    fires.iter().filter(|fire| fire.outcome == outcome).count()
 }
 
 /// All events there are, in order.
@@ -108,7 +108,7 @@ async fn list_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
     list_emitted(engine).await
 }
 
-/// Waits until the clock has gone past this time.
+/// Waits until this time has passed.
 async fn wait_until_past(time: Timestamp) {
     within_timeout("time to pass", async {
         while now() <= time {

@@ -29,12 +29,12 @@ async fn a_source_command_receives_its_run_and_causes_its_emits() {
     let done = read_task(&store, &run.task).await;
     assert_eq!((done.handler.as_str(), &*done.collection, done.event), ("shop", "orders", None));
     assert_eq!(done.result.unwrap().as_str(), r#"{"rows":3}"#);
-    let said = read_log(&store, &run.task).await;
+    let log = read_log(&store, &run.task).await;
     let expected = format!(
         r#"{{"task_id":"{}","source":"shop","collection":"orders","tenant":"default","planned_at":""}}"#,
         run.task
     );
-    assert_eq!(said, [expected.as_str(), "shop orders"]);
+    assert_eq!(log, [expected.as_str(), "shop orders"]);
     let events = list_emitted(&engine).await;
     let cause = events[0].cause.unwrap();
     assert_eq!((cause.event, cause.task, cause.depth), (None, done.seq, 1));
@@ -91,13 +91,13 @@ async fn a_paused_collection_keeps_one_task_and_blocks_no_other() {
     };
     engine.set_rule(pause).await.unwrap();
     let mut watcher = TaskWatcher::new(&engine);
-    let held = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
+    let paused = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
     let free = engine.run_collection(new_run("shop/stock"), None).await.unwrap().unwrap();
     assert_eq!(watcher.wait_for_ended(1).await[0].id, free.task);
     let again = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
-    assert_eq!((again.created, &again.task), (false, &held.task));
+    assert_eq!((again.created, &again.task), (false, &paused.task));
     assert!(engine.lift_rule(RuleKind::Pause, &place, None).await.unwrap());
-    assert_eq!(watcher.wait_for_ended(1).await[0].id, held.task);
+    assert_eq!(watcher.wait_for_ended(1).await[0].id, paused.task);
     engine.stop(TEST_TIMEOUT).await;
 }
 

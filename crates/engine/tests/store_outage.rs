@@ -39,11 +39,11 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     go.notify_one();
 
     let small = Emission { events: vec![keyed_event("c", "w")], idempotency: None };
-    let told = within_timeout("the store to give up", engine.emit(small)).await;
-    assert!(matches!(told, Err(EmitError::Store(StoreError::Unavailable(_)))), "{told:?}");
+    let result = within_timeout("the store to give up", engine.emit(small)).await;
+    assert!(matches!(result, Err(EmitError::Store(StoreError::Unavailable(_)))), "{result:?}");
     assert!(read_metric(&engine, "pointsman_store_errors_total") > 0);
 
-    // What waits is bounded: beyond that producers are refused at once.
+    // The queue is bounded: beyond that producers are refused at once.
     let large = Json::of(&"x".repeat(1 << 20)).unwrap();
     let emission = || {
         let events = vec![NewEvent { value: large.clone(), ..keyed_event("c", "z") }];

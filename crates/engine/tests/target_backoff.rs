@@ -1,4 +1,4 @@
-//! Targets that are busy or unwell are left alone, as a whole.
+//! The circuit breaker: busy or failing targets get no further requests from any task.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -47,7 +47,7 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
     let receipt = emit(&engine, events).await;
     let ended = watcher.wait_for_ended(10).await;
     assert!(ended.iter().all(|change| change.status == Status::Done));
-    assert_eq!(refused.load(Ordering::SeqCst), 1, "nobody else asked while it wanted to be left alone");
+    assert_eq!(refused.load(Ordering::SeqCst), 1, "no other request was sent while the target was busy");
     assert_eq!(inbox.take().len(), 11);
     let mut snoozes = 0;
     for sequenced in &receipt.events {
@@ -59,7 +59,7 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// How many requests were there at the same time, request by request.
+/// Records the number of concurrent requests, request by request.
 #[derive(Clone, Default)]
 struct ConcurrentRequests {
     current: Arc<AtomicUsize>,
@@ -70,19 +70,19 @@ struct ConcurrentRequests {
 async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     const SLOTS: usize = 8;
     const FAILURES: usize = 40;
-    let crowd = ConcurrentRequests::default();
-    let seen = crowd.observed.clone();
+    let requests = ConcurrentRequests::default();
+    let observed = requests.observed.clone();
     let app = Router::new().fallback(move || {
-        let crowd = crowd.clone();
+        let requests = requests.clone();
         async move {
-            let there = crowd.current.fetch_add(1, Ordering::SeqCst) + 1;
+            let concurrent = requests.current.fetch_add(1, Ordering::SeqCst) + 1;
             let number = {
-                let mut seen = crowd.observed.lock().unwrap();
-                seen.push(there);
-                seen.len()
+                let mut observed = requests.observed.lock().unwrap();
+                observed.push(concurrent);
+                observed.len()
             };
             tokio::time::sleep(Duration::from_millis(5)).await;
-            crowd.current.fetch_sub(1, Ordering::SeqCst);
+            requests.current.fetch_sub(1, Ordering::SeqCst);
             if number <= FAILURES { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }
         }
     });
@@ -105,9 +105,12 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     let ended = watcher.wait_for_ended(50).await;
     assert!(ended.iter().all(|change| change.status == Status::Done));
     // When the store heard of the last failure that it takes, as many as there are slots were under way.
-    let seen = seen.lock().unwrap().clone();
-    let ailing = &seen[AILING as usize + SLOTS..FAILURES];
-    assert!(ailing.iter().all(|there| *there == 1), "{seen:?}");
-    assert!(seen[..AILING as usize].iter().max() > Some(&1), "before that they came together: {seen:?}");
+    let observed = observed.lock().unwrap().clone();
+    let while_failing = &observed[AILING as usize + SLOTS..FAILURES];
+    assert!(while_failing.iter().all(|concurrent| *concurrent == 1), "{observed:?}");
+    assert!(
+        observed[..AILING as usize].iter().max() > Some(&1),
+        "before that they came together: {observed:?}"
+    );
     engine.stop(TEST_TIMEOUT).await;
 }

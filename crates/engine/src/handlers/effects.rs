@@ -72,7 +72,7 @@ pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result
     }
     match members.keys().find(|name| !MEMBER_NAMES.contains(&name.as_str())) {
         // A reply with `emit` is meant as effects, and a misspelt other member must not make its events vanish.
-        Some(stranger) if !members.contains_key("emit") => Ok(ReplyKind::Ambiguous(stranger.clone())),
+        Some(unknown) if !members.contains_key("emit") => Ok(ReplyKind::Ambiguous(unknown.clone())),
         _ => {
             let mut effects = Effects::default();
             effects.add_json(text, tenant, now)?;
@@ -164,10 +164,10 @@ pub(super) fn refused_outcome(fault: &Fault) -> AttemptOutcome {
 pub(super) fn failure_outcome(
     code: i64,
     error: String,
-    said: Result<Effects, Fault>,
+    effects: Result<Effects, Fault>,
     now: Timestamp,
 ) -> AttemptOutcome {
-    let Effects { logs, no_retry: last, .. } = said.unwrap_or_else(|fault| {
+    let Effects { logs, no_retry: last, .. } = effects.unwrap_or_else(|fault| {
         Effects::with_error_line(format!("the handler's effects are invalid and were ignored: {fault}"), now)
     });
     AttemptOutcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..AttemptOutcome::done() }
@@ -267,8 +267,8 @@ mod tests {
         };
         assert_eq!(until(""), 300);
         assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
-        let said = parse_lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
-        assert_eq!(said, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
+        let ended = parse_lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
+        assert_eq!(ended, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
         assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "a snooze has a minimum, or it would be a tight loop");
         assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
     }
@@ -277,7 +277,7 @@ mod tests {
     fn faults_name_the_member_and_the_line() {
         let deep = format!(r#"{{"result":{}{}}}"#, "[".repeat(101), "]".repeat(101));
         let many = format!(r#"{{"emit":[{}]}}"#, vec![r#"{"type":"a"}"#; MAX_EMITS + 1].join(","));
-        for (text, said) in [
+        for (text, expected) in [
             ("{}\n{\"emti\":[]}", "line 2: /emti: unknown field `emti`"),
             ("nonsense", "line 1: "),
             (r#"{"emit":{}}"#, "/emit: this is not a list"),
@@ -296,7 +296,7 @@ mod tests {
             (&many, "/emit: an attempt emits at most 1000"),
         ] {
             let fault = parse_lines(text).expect_err(&format!("{text:.60}"));
-            assert!(fault.contains(said), "{fault}");
+            assert!(fault.contains(expected), "{fault}");
         }
     }
 

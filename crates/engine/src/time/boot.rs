@@ -1,4 +1,4 @@
-//! How long the machine has been running: a clock that nobody sets, and that a restart of the process does not reset.
+//! The uptime of the machine: a clock that cannot be set, and that a restart of the process does not reset.
 
 use std::fs::read_to_string;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl MachineBoot {
         BootMark { boot: self.id, uptime_ms: as_millis(self.uptime), at, unconfirmed: None }
     }
 
-    /// What time it is now if `mark` was right; `None` if it is of another boot.
+    /// The current time if `mark` was right; `None` if it is of another boot.
     pub(super) fn time_from_mark(self, mark: BootMark) -> Option<Timestamp> {
         let passed = self.uptime.checked_sub(Duration::from_millis(mark.uptime_ms));
         passed.filter(|_| mark.boot == self.id).map(|passed| mark.at.plus(passed))

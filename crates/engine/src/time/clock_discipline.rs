@@ -1,7 +1,7 @@
 //! Derives a node's time from readings of clocks alone.
 //!
-//! A node's time always advances with the monotonic clock from an *anchor*: a time, and what the monotonic clock said
-//! then. Between two anchors a step of the machine's clock cannot reach a verb of the store.
+//! A node's time always advances with the monotonic clock from an *anchor*: a time, and the reading of the monotonic
+//! clock then. Between two anchors a step of the machine's clock cannot reach a verb of the store.
 //!
 //! | reference | the anchor is | a machine's clock that disagrees |
 //! |---|---|---|
@@ -25,7 +25,7 @@ const MIN_STEP: Duration = Duration::from_secs(2);
 /// A measurement that took longer is too imprecise, unless there is no better one.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(1);
 
-/// What the clocks of a machine say at one moment.
+/// The readings of a machine's clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
     /// The machine's clock, which may be set at any time.
@@ -77,7 +77,7 @@ pub(super) struct Suspension {
 
 #[derive(Clone, Debug)]
 pub(super) struct ClockDiscipline {
-    /// `wall` is the node's time when the monotonic clock said `mono`.
+    /// `wall` is the node's time when the monotonic clock was at `monotonic`.
     anchor: ClockReading,
     reference: TimeReference,
     /// By how many microseconds the machine's clock was ahead at the last reading.
@@ -130,16 +130,16 @@ impl ClockDiscipline {
     ) -> Option<ClockChange> {
         let took = answered.monotonic.saturating_sub(asked);
         let (estimate, bound) = (server, took);
-        let known = match self.reference {
+        let known_bound = match self.reference {
             TimeReference::Machine { .. } => None,
             TimeReference::Store { bound } => Some(bound),
         };
-        if let Some(known) = known {
+        if let Some(known_bound) = known_bound {
             let apart = difference_micros(estimate, self.time_at(answered.monotonic));
-            let agrees = apart.unsigned_abs() <= as_micros(bound + known).unsigned_abs();
+            let agrees = apart.unsigned_abs() <= as_micros(bound + known_bound).unsigned_abs();
             // However slow, it shows that the machine was paused or the server's clock was set.
-            let is_far = apart.unsigned_abs() > as_micros(bound + known + TOLERANCE).unsigned_abs();
-            if (took > MAX_ROUND_TRIP && !is_far) || (agrees && known <= bound) {
+            let is_far = apart.unsigned_abs() > as_micros(bound + known_bound + TOLERANCE).unsigned_abs();
+            if (took > MAX_ROUND_TRIP && !is_far) || (agrees && known_bound <= bound) {
                 return self.apply_reading(answered).1;
             }
             if apart.unsigned_abs() > as_micros(TOLERANCE).unsigned_abs() {

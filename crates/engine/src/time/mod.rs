@@ -76,7 +76,7 @@ impl TimeSource {
         Self { clocks: Box::new(clocks), discipline }
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         let reading = self.clocks.read();
         let (now, change) = self.lock_discipline().apply_reading(reading);
@@ -117,7 +117,7 @@ impl TimeSource {
     fn align_embedded(&self, mark: Option<BootMark>, last_seen: Option<Timestamp>) {
         let (boot, reading) = (self.clocks.boot(), self.clocks.read());
         let expected = mark.zip(boot).and_then(|(mark, boot)| boot.time_from_mark(mark));
-        // Times that were written while a clock was not confirmed say nothing of when the store was last written.
+        // Times that were written by an unconfirmed clock do not show when the store was last written.
         let unconfirmed = mark.and_then(|mark| mark.unconfirmed);
         let last_seen = unconfirmed.map(|unconfirmed| unconfirmed.last_seen).or(last_seen);
         let change = match (expected, last_seen) {

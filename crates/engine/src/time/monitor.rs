@@ -1,4 +1,4 @@
-//! The service that keeps the node's time: it reads the clocks every second and measures the store's every few seconds, so
+//! The clock monitor: it reads the clocks every second and measures the store's every few seconds, so
 //! that a clock that is off or was set is noticed on an idle node as well, and it reports the clock with the node.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ async fn monitor_clock(node: Arc<Node>) {
                 node.time_source.measure_server_clock(async || node.store.read_clock().await).await
             {
                 node.count_store_error();
-                tracing::debug!(%error, "could not measure the store's clock; the node continues by the last measurement");
+                tracing::debug!(%error, "could not measure the store's clock; the node continues with the last measurement and retries in a few seconds");
             }
         }
         let is_out = !node.time_source.is_in_service();

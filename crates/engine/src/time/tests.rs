@@ -72,8 +72,8 @@ async fn a_measured_node_uses_the_store_time_however_wrong_its_clock_is() {
         manual.measure(&time).await;
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service() && !time.may_fire_and_prune());
-        let trouble = time.out_of_service_reason().unwrap();
-        assert!(trouble.contains(if ahead { "ahead of" } else { "behind" }), "{trouble}");
+        let reason = time.out_of_service_reason().unwrap();
+        assert!(reason.contains(if ahead { "ahead of" } else { "behind" }), "{reason}");
         manual.advance(MINUTE);
         assert_eq!(time.now(), manual.true_time(), "between two measurements the monotonic clock counts");
         manual.set_ahead(SECOND * 29);

@@ -1,4 +1,4 @@
-//! A node on a real store, and waiting for what it does.
+//! A test engine on a real store, and helpers that wait for its effects.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ use pointsman_engine::{
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::broadcast;
 
-/// Far more than anything here takes; only a test that hangs meets it.
+/// Far more than any test needs; only a test that hangs reaches it.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn now() -> Timestamp {
@@ -48,7 +48,7 @@ pub(crate) fn keyed_event(type_: &str, key: &str) -> NewEvent {
     NewEvent { key: Some(ObjectKey::new(key).unwrap()), ..NewEvent::of(handling_key(type_)) }
 }
 
-/// What a node is started with.
+/// Builds the settings and the setup of a test engine.
 #[derive(Default)]
 pub(crate) struct TestEngineBuilder {
     pub(crate) settings: Settings,
@@ -93,7 +93,7 @@ impl TestEngineBuilder {
         self
     }
 
-    /// A handler that is retried twice, at once, by whatever runs it; `None` is a pulled one.
+    /// A handler that is retried twice, at once, with this runner; `None` is a pulled handler.
     pub(crate) fn runner(
         mut self,
         handler: &str,
@@ -160,7 +160,7 @@ pub(crate) fn chain_node_id(id: &str) -> NodeId {
     NodeId::new(id).unwrap()
 }
 
-/// A node whose step is the handler of its own name.
+/// A chain node whose step runs the handler of the same name.
 pub(crate) fn step_node(id: &str, next: &str) -> Node {
     step_node_with(id, next, |_| {})
 }
@@ -185,13 +185,13 @@ pub(crate) async fn read_task(store: &SqliteStore, id: &TaskId) -> Task {
     store.task(id).await.unwrap().unwrap().0
 }
 
-/// What a task has logged.
+/// Reads the log of a task.
 pub(crate) async fn read_log(store: &SqliteStore, id: &TaskId) -> Vec<String> {
     let page = store.logs(id, 0, 100_000).await.unwrap().unwrap();
     page.lines.into_iter().map(|stored| stored.line.message).collect()
 }
 
-/// Waits until something holds of the store, which tells nobody of everything.
+/// Polls until a condition holds.
 pub(crate) async fn wait_until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
     within_timeout(what, async {
         while !holds().await {
@@ -205,9 +205,11 @@ pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> Receipt {
     engine.emit(Emission { events, idempotency: None }).await.unwrap()
 }
 
-/// Waits, but not for ever.
+/// Waits for a future, at most [`TEST_TIMEOUT`].
 pub(crate) async fn within_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    tokio::time::timeout(TEST_TIMEOUT, future)
+        .await
+        .unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
 /// Follows task changes.
@@ -222,16 +224,16 @@ impl TaskWatcher {
         within_timeout("a change", self.0.recv()).await.unwrap()
     }
 
-    pub(crate) async fn wait_for(&mut self, wanted: impl Fn(&TaskChange) -> bool) -> TaskChange {
+    pub(crate) async fn wait_for(&mut self, is_match: impl Fn(&TaskChange) -> bool) -> TaskChange {
         loop {
             let change = self.next().await;
-            if wanted(&change) {
+            if is_match(&change) {
                 return change;
             }
         }
     }
 
-    /// The next `count` tasks that come to their end.
+    /// Waits for the next `count` tasks that end.
     pub(crate) async fn wait_for_ended(&mut self, count: usize) -> Vec<TaskChange> {
         let mut ended = Vec::new();
         while ended.len() < count {
@@ -241,7 +243,7 @@ impl TaskWatcher {
     }
 }
 
-/// What handlers did, in order.
+/// Records the calls of handlers, in order.
 #[derive(Clone, Default)]
 pub(crate) struct CallLog(Arc<Mutex<Vec<String>>>);
 
@@ -255,7 +257,7 @@ impl CallLog {
     }
 }
 
-/// A handler that notes its own name and succeeds.
+/// A handler that records its own name and succeeds.
 pub(crate) fn recording_handler(
     calls: &CallLog,
 ) -> impl Fn(Delivery) -> std::future::Ready<AttemptOutcome> + Send + Sync + 'static {
@@ -277,7 +279,7 @@ pub(crate) fn read_metric(engine: &Engine, name: &str) -> u64 {
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{text}"))
 }
 
-/// What was emitted so far, in order, without what the engine tells of itself.
+/// Lists the events that were emitted so far, in order, without engine events.
 pub(crate) async fn list_emitted(engine: &Engine) -> Vec<Arc<Event>> {
     let page = engine.observer().read_page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap();
     page.events.into_iter().filter(|event| !event.is_engine()).collect()

@@ -1,4 +1,4 @@
-//! An attempt without a worker: a delivery made by hand, and its log lines collected.
+//! Runs an attempt without a worker: with a hand-made delivery, and collects its log lines.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -95,7 +95,7 @@ pub(crate) fn new_delivery(task: Claimed) -> (Delivery, mpsc::Receiver<LogLine>,
     (Delivery { task, log: LogSink::new(sender, Default::default()), cancel: cancel.clone() }, lines, cancel)
 }
 
-/// The error of a failed attempt, and whether it was said to be the last.
+/// The error of a failed attempt, and whether it is the last attempt.
 pub(crate) fn failure_of(outcome: &AttemptOutcome) -> (&str, bool) {
     assert!(outcome.emits.is_empty(), "a failure emits nothing");
     match &outcome.ended {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Response};
 use pointsman_engine::handlers::http::{HttpHandler, HttpTarget, NetworkAccess};
 use url::Url;
 
-/// What a server was sent.
+/// The requests that a server received.
 #[derive(Clone, Default)]
 pub(crate) struct ReceivedRequests(Arc<Mutex<Vec<(HeaderMap, Bytes)>>>);
 

@@ -25,7 +25,7 @@ async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
         .unwrap();
     gate.release_one();
     published_until(&engine, &order, "OrderFinished").await;
-    assert_eq!(calls.entries(), ["c"], "it goes on by the chain as it is then");
+    assert_eq!(calls.entries(), ["c"], "it continues by the current chain");
 
     let order = add_order(&engine, "/x,2", "1").await;
     gate.wait_for_arrival().await;

@@ -1,4 +1,4 @@
-//! What people do to orders, nodes and chains while steps run.
+//! Commands to orders, chain nodes and chains while steps run.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,9 +25,9 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     let refused = engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
     assert_eq!(refused, Err(OrderRefused::Running(order.clone())));
     gate.release_one();
-    let seen = published_until(&engine, &order, "OrderNodeChanged").await;
+    let published = published_until(&engine, &order, "OrderNodeChanged").await;
     assert_eq!(
-        seen[2..],
+        published[2..],
         ["OrderSuspended", "OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]
     );
     let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();

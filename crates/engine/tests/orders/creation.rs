@@ -1,4 +1,4 @@
-//! Orders that events and schedules make, and what the journal tells beside.
+//! Orders that are created by events and schedules, and the engine events about nodes.
 
 use pointsman_core::engine_event::SchedulerState;
 use pointsman_core::event::MAX_DEPTH;
@@ -36,7 +36,7 @@ async fn an_event_creates_an_order_with_its_id_and_value() {
     engine.stop(TEST_TIMEOUT).await;
 }
 
-/// An event makes an order, whose step emits such an event again.
+/// An event creates an order, whose step emits such an event again.
 #[tokio::test]
 async fn an_event_storm_through_orders_is_stopped() {
     let store = in_memory_store();
@@ -117,17 +117,17 @@ async fn a_node_publishes_its_state_and_a_bounded_run_does_not() {
     let engine = TestEngineBuilder::default().start(&store).await;
     let changed =
         |state: SchedulerState| format!(r#"SchedulerStateChanged {{"state":"{}"}}"#, state.as_str());
-    let mut want = vec![changed(SchedulerState::Starting), changed(SchedulerState::Running)];
-    assert_eq!(list_scheduler_events(&engine).await, want);
+    let mut expected = vec![changed(SchedulerState::Starting), changed(SchedulerState::Running)];
+    assert_eq!(list_scheduler_events(&engine).await, expected);
     let mut guest = TestEngineBuilder::default();
     guest.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_attempts: 1 });
     let guest = guest.start(&store).await;
     guest.stop(TEST_TIMEOUT).await;
-    assert_eq!(list_scheduler_events(&engine).await, want);
+    assert_eq!(list_scheduler_events(&engine).await, expected);
     engine.stop(TEST_TIMEOUT).await;
-    want.extend([changed(SchedulerState::Stopping), "SchedulerClosed {}".into()]);
-    want.extend([changed(SchedulerState::Starting), changed(SchedulerState::Running)]);
+    expected.extend([changed(SchedulerState::Stopping), "SchedulerClosed {}".into()]);
+    expected.extend([changed(SchedulerState::Starting), changed(SchedulerState::Running)]);
     let engine = TestEngineBuilder::default().start(&store).await;
-    assert_eq!(list_scheduler_events(&engine).await, want);
+    assert_eq!(list_scheduler_events(&engine).await, expected);
     engine.stop(TEST_TIMEOUT).await;
 }

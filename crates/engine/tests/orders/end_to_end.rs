@@ -9,7 +9,7 @@ use pointsman_engine::PullRequest;
 use super::server::{build_response, http_handler, start_server};
 use super::*;
 
-/// Tells what it was told, and returns a value.
+/// Prints its input, and returns a value.
 const SCRIPT: &str = r#"
 cat; echo
 echo "$POINTSMAN_ORDER $POINTSMAN_NODE $POINTSMAN_KEY $POINTSMAN_SOURCE $POINTSMAN_COLLECTION $POINTSMAN_TENANT"
@@ -47,8 +47,8 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let order = add_order(&engine, "/a/b,7", r#"{ "n": 1.0 }"#).await;
-    let told = published_until(&engine, &order, "OrderFinished").await;
-    let want = [
+    let published = published_until(&engine, &order, "OrderFinished").await;
+    let expected = [
         "OrderStarted nodeId:one",
         "OrderStepStarted nodeId:one",
         "OrderStepEnded Success",
@@ -61,7 +61,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
         "OrderNodeChanged fromNodeId:three,nodeId:end",
         "OrderFinished nodeId:end",
     ];
-    assert_eq!(told, want);
+    assert_eq!(published, expected);
     assert_eq!(
         engine.find_order(&Tenant::default(), &order).await.unwrap().map(|(view, _)| view),
         None,
@@ -122,8 +122,8 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
         ..AttemptOutcome::done()
     };
     engine.end_leased_task(&task.id, task.fence, done).await.unwrap().unwrap();
-    let told = published_until(&engine, &order, "OrderFinished").await;
-    assert_eq!(told[2..4], ["OrderStepEnded Keep", "OrderSetBack nodeId:far"]);
+    let published = published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(published[2..4], ["OrderStepEnded Keep", "OrderSetBack nodeId:far"]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -188,9 +188,9 @@ async fn an_order_continues_after_a_restart() {
     let engine = builder().start(&store).await;
     gate.wait_for_arrival().await;
     gate.release_one();
-    let told = published_until(&engine, &order, "OrderFinished").await;
-    assert!(told.contains(&"OrderStepEnded Keep".into()), "the step was given back: {told:?}");
-    assert_eq!(told.iter().filter(|line| *line == "OrderStepEnded Success").count(), 3);
+    let published = published_until(&engine, &order, "OrderFinished").await;
+    assert!(published.contains(&"OrderStepEnded Keep".into()), "the step was released: {published:?}");
+    assert_eq!(published.iter().filter(|line| *line == "OrderStepEnded Success").count(), 3);
     assert_eq!(calls.entries(), ["a", "c"]);
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -46,8 +46,8 @@ async fn a_chain_node_retry_policy_overrides_the_handlers() {
         .start(&store)
         .await;
     let order = add_order(&engine, "/x,1", "1").await;
-    let told = published_until(&engine, &order, "OrderFinished").await;
-    let want = [
+    let published = published_until(&engine, &order, "OrderFinished").await;
+    let expected = [
         "OrderStarted nodeId:a",
         "OrderStepStarted nodeId:a",
         "OrderStepEnded Keep",
@@ -58,7 +58,7 @@ async fn a_chain_node_retry_policy_overrides_the_handlers() {
         "OrderStepStarted nodeId:a",
         "OrderStepEnded Success",
     ];
-    assert_eq!(told[..want.len()], want);
+    assert_eq!(published[..expected.len()], expected);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -80,9 +80,9 @@ async fn a_finally_failed_step_follows_on_error() {
         .start(&store)
         .await;
     let order = add_order(&engine, "/x,1", "1").await;
-    let told = published_until(&engine, &order, "OrderFinished").await;
+    let published = published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(
-        told[2..4],
+        published[2..4],
         ["OrderStepEnded Error,returnCode:3", "OrderNodeChanged fromNodeId:a,nodeId:mend"]
     );
     assert_eq!(calls.entries(), ["mend"]);
@@ -102,8 +102,8 @@ async fn without_on_error_a_failed_order_is_suspended_and_can_be_resumed() {
     let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.order.node == chain_node_id("a"));
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
-    let told = published_until(&engine, &order, "OrderFinished").await;
-    assert_eq!(told[3..6], ["OrderSuspended", "OrderResumed", "OrderStepStarted nodeId:a"]);
+    let published = published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(published[3..6], ["OrderSuspended", "OrderResumed", "OrderStepStarted nodeId:a"]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -125,8 +125,8 @@ async fn return_codes_of_commands_and_targets_are_published() {
         .await;
     for (chain, code) in [("/exits", 3), ("/dies", 137), ("/absent", 404), ("/breaks", 1)] {
         let order = add_order(&engine, &format!("{chain},1"), "1").await;
-        let told = published_until(&engine, &order, "OrderStepEnded").await;
-        assert_eq!(told[2], format!("OrderStepEnded Error,returnCode:{code}"), "{chain}");
+        let published = published_until(&engine, &order, "OrderStepEnded").await;
+        assert_eq!(published[2], format!("OrderStepEnded Error,returnCode:{code}"), "{chain}");
     }
     engine.stop(TEST_TIMEOUT).await;
 }

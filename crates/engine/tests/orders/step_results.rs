@@ -1,4 +1,4 @@
-//! What steps return, however large: it becomes the order's value, and may be as large as one.
+//! Results of steps, which become the order's value and may be as large as one.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use pointsman_engine::{PullRequest, Runner};
 use super::server::{build_response, http_handler, start_server};
 use super::*;
 
-/// A text whose JSON has so many bytes.
+/// A JSON string of this size.
 fn json_text_of_size(bytes: usize) -> String {
     format!("\"{}\"", "x".repeat(bytes - 2))
 }
@@ -54,7 +54,7 @@ async fn end_pulled_step(engine: &Engine, bytes: usize) {
         .unwrap();
 }
 
-/// Handlers of every kind that return so many bytes, each in a chain of its own.
+/// Handlers of every kind that return a result of this size, each in its own chain.
 async fn engine_returning(bytes: usize) -> TestEngineBuilder {
     let alone = |name: &str| {
         chain(&format!("/{name}"), vec![step_node(name, "last"), step_node("last", "end"), end_node("end")])
@@ -106,8 +106,8 @@ async fn a_step_result_over_the_limit_fails_for_good() {
             end_pulled_step(&engine, bytes).await;
         }
         let ended = watcher.wait_for_ended(1).await.remove(0);
-        let said = format!("a result has at most {MAX_VALUE} bytes, this one has {bytes}");
-        assert_eq!((ended.error, ended.attempt), (Some(said), 1), "{kind}");
+        let error = format!("a result has at most {MAX_VALUE} bytes, this one has {bytes}");
+        assert_eq!((ended.error, ended.attempt), (Some(error), 1), "{kind}");
         published_until(&engine, &order, "OrderSuspended").await;
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
         assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("1", kind));
@@ -143,19 +143,19 @@ async fn a_leased_step_can_be_ended_at_another_node() {
     builder.setup.chain_routes.bind(handling_key("made"), parse_order_key("/far,1").chain);
     let setup = builder.setup.clone();
     let engine = builder.start(&store).await;
-    let made = emit(&engine, vec![keyed_event("made", "x")]).await.events[0].id;
+    let event_id = emit(&engine, vec![keyed_event("made", "x")]).await.events[0].id;
     let task = pull_step(&engine).await;
     let other = TestEngineBuilder { setup, ..TestEngineBuilder::default() }.start(&store).await;
-    let held = other.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
-    assert_eq!(held.max_result_bytes, MAX_VALUE);
+    let lease = other.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
+    assert_eq!(lease.max_result_bytes, MAX_VALUE);
     let outcome = AttemptOutcome {
         emits: vec![keyed_event("b", "x")],
         ..outcome_returning(&json_text_of_size(200_000))
     };
     other.end_leased_task(&task.id, task.fence, outcome).await.unwrap().unwrap();
-    published_until(&engine, &parse_order_key(&format!("/far,{made}")), "OrderFinished").await;
+    published_until(&engine, &parse_order_key(&format!("/far,{event_id}")), "OrderFinished").await;
     let cause = list_emitted(&engine).await.last().unwrap().cause.unwrap();
-    assert_eq!((cause.event, cause.depth), (Some(made), 1), "the event that made the order");
+    assert_eq!((cause.event, cause.depth), (Some(event_id), 1), "the event that created the order");
     other.stop(TEST_TIMEOUT).await;
     engine.stop(TEST_TIMEOUT).await;
 }

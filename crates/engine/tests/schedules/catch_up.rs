@@ -1,4 +1,4 @@
-//! Times that passed while nobody was there.
+//! Planned times that passed while no node ran.
 
 use pointsman_core::fire::{CatchUp, ON_TIME};
 use pointsman_store_sqlite::Sqlite;
@@ -8,7 +8,7 @@ use super::*;
 #[tokio::test]
 async fn a_restart_catches_up_by_the_policy() {
     let since = now().minus(DAY * 3);
-    for (catch_up, within, want) in [
+    for (catch_up, within, expected) in [
         (CatchUp::One, DAY, [MISSED, MISSED, FireOutcome::CaughtUp]),
         (CatchUp::One, HOUR, [MISSED, MISSED, MISSED]),
         (CatchUp::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
@@ -20,7 +20,7 @@ async fn a_restart_catches_up_by_the_policy() {
         plan_since(&store, &[&daily], since).await;
         let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
         let fires = wait_for_ledger(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
-        assert_eq!(fire_outcomes(&fires), want, "{catch_up:?} within {within:?}");
+        assert_eq!(fire_outcomes(&fires), expected, "{catch_up:?} within {within:?}");
         let ids: Vec<_> = list_events(&engine).await.iter().map(|event| event.id).collect();
         assert_eq!(created_event_ids(&fires), ids);
         engine.stop(TEST_TIMEOUT).await;
@@ -78,7 +78,7 @@ async fn a_store_outage_loses_no_planned_time() {
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
     let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every);
-    // Those that were overtaken meanwhile are written down as missed; those that are on time still fire.
+    // Times that were overtaken meanwhile are recorded as missed; times that are on time still fire.
     let on_time = fires.iter().filter(|fire| fire.at.since(fire.planned) <= ON_TIME);
     assert!(on_time.clone().count() > 1 && on_time.clone().all(|fire| fire.event.is_some()), "{fires:?}");
     engine.stop(TEST_TIMEOUT).await;

@@ -1,4 +1,4 @@
-//! What schedules make, and making it by hand.
+//! What schedules create, and manual runs.
 
 use pointsman_core::store::{NewRun, RunTask, Tasks};
 use pointsman_core::{CollectionName, HandlerDef, SourceDef, Status};
@@ -46,10 +46,10 @@ async fn watchers_are_notified_of_scheduled_tasks() {
     let engine = TestEngineBuilder::default().start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     engine.reconfigure(setup).await.unwrap();
-    let made = watcher.wait_for(|change| change.handler.as_str() == "shop").await;
-    assert_eq!((made.status, &*made.collection, made.event_id), (Status::New, "orders", None));
-    let made = watcher.wait_for(|change| change.handler.as_str() == "h").await;
-    assert!(made.event_id.is_some());
+    let change = watcher.wait_for(|change| change.handler.as_str() == "shop").await;
+    assert_eq!((change.status, &*change.collection, change.event_id), (Status::New, "orders", None));
+    let change = watcher.wait_for(|change| change.handler.as_str() == "h").await;
+    assert!(change.event_id.is_some());
     engine.stop(TEST_TIMEOUT).await;
 }
 

@@ -1,4 +1,4 @@
-//! A planned time comes up while what the last one began has not ended.
+//! A planned time is due while the task of the last one has not ended.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::*;
 
 const OVERLAP: FireOutcome = FireOutcome::Skipped(Skipped::Overlap);
 
-/// Runs attempts that end when they may, or when they are told to.
+/// Runs attempts that end when the gate opens, or when they are cancelled.
 #[derive(Clone)]
 struct GatedRunner {
     gate: Arc<Semaphore>,

@@ -24,12 +24,12 @@ async fn lift_pause(engine: &Engine, schedule: &ScheduleSpec) {
 
 #[tokio::test]
 async fn after_a_pause_the_catch_up_policy_applies() {
-    for (catch_up, within, want) in [
-        (CatchUp::One, DAY, [HELD, HELD, FireOutcome::CaughtUp]),
-        (CatchUp::One, HOUR, [HELD, HELD, HELD]),
+    for (catch_up, within, expected) in [
+        (CatchUp::One, DAY, [PAUSED, PAUSED, FireOutcome::CaughtUp]),
+        (CatchUp::One, HOUR, [PAUSED, PAUSED, PAUSED]),
         (CatchUp::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUp::All, DAY * 2, [HELD, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUp::None, DAY * 7, [HELD, HELD, HELD]),
+        (CatchUp::All, DAY * 2, [PAUSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUp::None, DAY * 7, [PAUSED, PAUSED, PAUSED]),
     ] {
         let store = in_memory_store();
         let daily = ScheduleSpec { catch_up, catch_up_window: within, ..daily_twelve_hours_ago() };
@@ -37,7 +37,7 @@ async fn after_a_pause_the_catch_up_policy_applies() {
         store.hold(pause_rule(&daily)).await.unwrap();
         let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
         let fires = wait_for_ledger(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
-        assert_eq!(fire_outcomes(&fires), [HELD; 3]);
+        assert_eq!(fire_outcomes(&fires), [PAUSED; 3]);
         assert!(list_events(&engine).await.is_empty());
 
         lift_pause(&engine, &daily).await;
@@ -48,7 +48,7 @@ async fn after_a_pause_the_catch_up_policy_applies() {
         })
         .await;
         let fires = read_ledger(&store, &daily).await;
-        assert_eq!(fire_outcomes(&fires), want, "{catch_up:?} within {within:?}");
+        assert_eq!(fire_outcomes(&fires), expected, "{catch_up:?} within {within:?}");
         let ids: Vec<_> = list_events(&engine).await.iter().map(|event| event.id).collect();
         assert_eq!(created_event_ids(&fires), ids, "made in the order of the planned times");
         engine.stop(TEST_TIMEOUT).await;
@@ -63,11 +63,12 @@ async fn a_paused_schedule_creates_nothing_and_then_continues() {
     wait_for_ledger(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
     engine.set_rule(pause_rule(&tick)).await.unwrap();
     let before = list_events(&engine).await.len();
-    let held = wait_for_ledger(&store, &tick, "held times", |fires| count_outcome(fires, HELD) >= 2).await;
-    assert_eq!((list_events(&engine).await.len(), created_event_ids(&held).len()), (before, before));
+    let paused =
+        wait_for_ledger(&store, &tick, "held times", |fires| count_outcome(fires, PAUSED) >= 2).await;
+    assert_eq!((list_events(&engine).await.len(), created_event_ids(&paused).len()), (before, before));
 
     lift_pause(&engine, &tick).await;
-    let later = held[held.len() - 1].planned.plus(SECOND * 2);
+    let later = paused[paused.len() - 1].planned.plus(SECOND * 2);
     let gone_on = |fires: &[Fire]| {
         fires.last().is_some_and(|fire| fire.planned > later) && fires.iter().all(|f| f.event.is_some())
     };

@@ -1,4 +1,4 @@
-//! Several nodes, and schedules that come and go.
+//! Several nodes, and schedules that are removed and restored.
 
 use pointsman_core::Timestamp;
 use pointsman_core::fire::{Overlap, Punctual, Settle};
@@ -36,8 +36,8 @@ async fn two_clocks_fire_each_planned_time_once() {
         events.iter().map(|event| event.id).collect::<Vec<_>>(),
         "one event a time"
     );
-    let told: Vec<_> = events.iter().map(|event| event.context["planned_at"].clone()).collect();
-    assert_eq!(told, every.iter().map(Timestamp::to_string).collect::<Vec<_>>());
+    let planned_times: Vec<_> = events.iter().map(|event| event.context["planned_at"].clone()).collect();
+    assert_eq!(planned_times, every.iter().map(Timestamp::to_string).collect::<Vec<_>>());
     assert!(events.iter().all(|event| event.context["schedule"] == "tick"));
 }
 

@@ -1,7 +1,7 @@
 //! The children of this process: commands whose attempts wait for them, and orphans.
 //!
-//! A process whose parent ends gets another parent: init, unless a process in between has asked to be the one.
-//! [`adopt_orphans`] asks for it, so that a process which a command leaves behind stays below this process, where its
+//! A process whose parent ends gets another parent: init, unless a process in between is a subreaper.
+//! [`adopt_orphans`] makes this process one, so that a process which a command leaves behind stays below it, where its
 //! attempt finds it, and [`kill_orphans`] after the last attempt. Adopted children must also be reaped, and only they:
 //! the exit status of a command belongs to its attempt.
 
@@ -34,11 +34,11 @@ static CHILDREN: Mutex<ChildRegistry> =
 /// The children that are not reaped here.
 #[derive(Debug)]
 struct ChildRegistry {
-    /// Those that an attempt waits for.
+    /// Children that an attempt waits for.
     awaited: BTreeSet<Pid>,
-    /// Those whose attempt was dropped: the runtime reaps them.
+    /// Children whose attempt was dropped: the runtime reaps them.
     dropped: BTreeSet<Process>,
-    /// How many commands are being started. A child that is not known may be one of them.
+    /// The number of commands that are being started. An unknown child may be one of them.
     starting: usize,
 }
 
@@ -151,18 +151,18 @@ pub(super) fn list_orphans() -> Vec<Pid> {
         return Vec::new();
     }
     // Locked until the end, so that no command is started meanwhile.
-    let mut known = lock_children();
-    known.dropped.retain(|process| process.exists());
+    let mut children = lock_children();
+    children.dropped.retain(|process| process.exists());
     // A child that ends while the list is read can hide another one from it.
     let mut found = list_children_of_main_thread(getpid());
     found.extend(list_children_of_main_thread(getpid()));
     found.sort_unstable();
     found.dedup();
     found.retain(|pid| {
-        let dropped = || known.dropped.iter().any(|process| process.pid == *pid);
-        !known.awaited.contains(pid) && !dropped() && !is_preexisting(*pid)
+        let dropped = || children.dropped.iter().any(|process| process.pid == *pid);
+        !children.awaited.contains(pid) && !dropped() && !is_preexisting(*pid)
     });
-    if known.starting == 0 {
+    if children.starting == 0 {
         found.retain(|pid| !try_reap(*pid));
     }
     found

@@ -39,7 +39,7 @@ impl EffectsFile {
         &self.path
     }
 
-    /// What the command wrote. One that removed the file has no effects.
+    /// Reads the text that the command wrote. A command that removed the file has no effects.
     pub(super) async fn read(&self) -> Result<String, String> {
         match self.read_bytes().await {
             Ok(bytes) if bytes.len() > MAX_EFFECTS_BYTES => {

@@ -46,7 +46,7 @@ pub(super) fn attempt_variable(effects: &Path) -> Vec<u8> {
 }
 
 fn attempt_variables(task: &Claimed) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+    let mut variables = vec![
         ("TENANT", task.subject.tenant().to_string()),
         ("TASK_ID", task.id.to_string()),
         ("ATTEMPT", task.attempt.to_string()),
@@ -54,20 +54,20 @@ fn attempt_variables(task: &Claimed) -> Vec<(&'static str, String)> {
         ("SOURCE", task.handler.to_string()),
         ("COLLECTION", task.subject.collection().to_owned()),
     ];
-    about.extend(task.subject.key().map(|key| ("KEY", key.to_string())));
+    variables.extend(task.subject.key().map(|key| ("KEY", key.to_string())));
     match &task.subject {
         Subject::Event(event) => {
-            about.push(("EVENT_ID", event.id.to_string()));
-            about.push(("TYPE", event.kind.to_string()));
-            about.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
+            variables.push(("EVENT_ID", event.id.to_string()));
+            variables.push(("TYPE", event.kind.to_string()));
+            variables.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
         }
         Subject::Run(_) => {}
         Subject::Step(step) => {
-            about.push(("ORDER", step.order.to_string()));
-            about.push(("NODE", step.node.to_string()));
+            variables.push(("ORDER", step.order.to_string()));
+            variables.push(("NODE", step.node.to_string()));
         }
     }
-    about.extend(task.prev_sent.map(|prev| ("PREV_SENT", prev.to_string())));
-    about.extend(task.late.then(|| ("LATE", "true".to_owned())));
-    about
+    variables.extend(task.prev_sent.map(|prev| ("PREV_SENT", prev.to_string())));
+    variables.extend(task.late.then(|| ("LATE", "true".to_owned())));
+    variables
 }

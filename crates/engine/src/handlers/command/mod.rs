@@ -192,7 +192,7 @@ impl Runner for CommandHandler {
     }
 }
 
-/// Logs that processes were killed with the attempt: their author may have meant them to go on.
+/// Logs that processes were killed with the attempt: their author may have expected them to survive.
 async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
     let processes = match end.killed_processes {
         0 => return,
@@ -261,7 +261,7 @@ fn describe_exit(status: ExitStatus, last_error: &[u8]) -> String {
         (None, None) => "ended without an exit code".into(),
     };
     match excerpt(last_error) {
-        said if said.is_empty() => end,
-        said => format!("{end}: {said}"),
+        text if text.is_empty() => end,
+        text => format!("{end}: {text}"),
     }
 }

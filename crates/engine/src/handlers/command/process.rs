@@ -1,4 +1,4 @@
-//! One process: what `/proc` shows of it, which process a pid stands for, and signals that cannot go astray.
+//! One process: its state in `/proc`, its identity beyond the pid, and signals that never reach another process.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpid};
 
-/// What `/proc/PID/stat` shows of a process.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessStat {
     /// Whether its main thread has ended. Other threads of it may still run.
@@ -55,7 +55,7 @@ impl Process {
 }
 
 /// Whether a pid may be signalled or moved as the process of a command. To `kill`, 0 is this process's own group; in
-/// `cgroup.procs` it is whoever writes it, and what the kernel shows for a process that is reaped while it is listed.
+/// `cgroup.procs` it is the writing process, and the kernel shows it for a process that is reaped while it is listed.
 pub(super) fn is_command_pid(pid: Pid) -> bool {
     pid.as_raw() > 1 && pid != getpid()
 }

@@ -28,15 +28,15 @@ struct ProcessFolder {
 
 /// The folder of this process, created if there is none or it was removed.
 pub(super) fn process_folder_path() -> io::Result<PathBuf> {
-    let mut room = PROCESS_FOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(room) = room.as_ref().filter(|room| room.path.is_dir()) {
-        return Ok(room.path.clone());
+    let mut current = PROCESS_FOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(folder) = current.as_ref().filter(|folder| folder.path.is_dir()) {
+        return Ok(folder.path.clone());
     }
     let parent = std::env::temp_dir();
-    let made = create_folder(&parent)?;
-    let path = made.path.clone();
-    *room = Some(made);
-    drop(room);
+    let folder = create_folder(&parent)?;
+    let path = folder.path.clone();
+    *current = Some(folder);
+    drop(current);
     remove_stale_in_background(parent, fs::symlink_metadata(&path)?.uid());
     Ok(path)
 }
@@ -62,8 +62,8 @@ fn remove_stale_in_background(parent: PathBuf, owner: u32) {
 /// Removes the folders of processes that have ended. A folder that cannot be removed belongs to another user.
 fn remove_stale_folders(parent: &Path, owner: u32) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
-        if named && is_stale(&entry.path(), owner) {
+        let has_prefix = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
+        if has_prefix && is_stale(&entry.path(), owner) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -72,10 +72,11 @@ fn remove_stale_folders(parent: &Path, owner: u32) {
 /// Whether a folder was left by an ended process of this user. Owner and mode are checked, because anybody can create a
 /// folder of this name in a shared place.
 fn is_stale(folder: &Path, owner: u32) -> bool {
-    let Ok(about) = fs::symlink_metadata(folder) else { return false };
-    let ours = about.is_dir() && about.uid() == owner && about.mode() & 0o7777 == FOLDER_MODE;
-    let old = about.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > MIN_STALE_AGE);
-    ours && old && open_lock(&folder.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
+    let Ok(metadata) = fs::symlink_metadata(folder) else { return false };
+    let is_own = metadata.is_dir() && metadata.uid() == owner && metadata.mode() & 0o7777 == FOLDER_MODE;
+    let is_old =
+        metadata.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > MIN_STALE_AGE);
+    is_own && is_old && open_lock(&folder.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
 }
 
 /// Opens a lock file, without following a link and without waiting for a reader of a pipe.
@@ -107,14 +108,14 @@ mod tests {
         drop(_lock);
         let young_path = young.path.clone();
         drop(young);
-        let stranger = parent.path().join("pointsman-other");
-        fs::create_dir(&stranger).unwrap();
-        for folder in [&held.path, &left, &stranger] {
+        let foreign = parent.path().join("pointsman-other");
+        fs::create_dir(&foreign).unwrap();
+        for folder in [&held.path, &left, &foreign] {
             make_old(folder);
         }
         remove_stale_folders(parent.path(), folder_owner(parent.path()));
         assert!(!left.exists());
-        assert!(held.path.exists() && young_path.exists() && stranger.exists());
+        assert!(held.path.exists() && young_path.exists() && foreign.exists());
     }
 
     fn folder_owner(folder: &Path) -> u32 {

@@ -89,7 +89,7 @@ impl Drop for ProcessScope {
     fn drop(&mut self) {
         let Some(mut processes) = self.0.take() else { return };
         processes.kill(&processes.list());
-        // The runtime reaps the leader soon. If its start was not seen, nothing would tell.
+        // The runtime reaps the leader soon. If its start was not seen, a reuse of its pid could not be detected.
         processes.is_reaped |= processes.leader.started_ticks.is_none();
         // A process that was starting another one meanwhile is killed in the background.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -22,7 +22,7 @@ pub struct RunAs {
     pub(super) home: Option<PathBuf>,
 }
 
-/// Why no command can run as the wanted user or group.
+/// Why no command can run as the requested user or group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRunAs {
     #[error(

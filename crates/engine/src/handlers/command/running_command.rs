@@ -17,7 +17,7 @@ use super::{output, stdin_text, write_stdin};
 use crate::Delivery;
 use crate::attempt::CANCEL_GRACE;
 
-/// How long a group that was asked to end may take before it is made to: most of what the worker leaves us.
+/// How long a process group may take to end after SIGTERM before it is killed: most of the grace period of the worker.
 const TERM_GRACE: Duration = Duration::from_millis(CANCEL_GRACE.as_millis() as u64 * 3 / 4);
 /// How long output may stay open after the command itself has ended.
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ pub(super) struct CommandEnd {
     pub(super) is_cancelled: bool,
     /// The last line on its stderr.
     pub(super) last_stderr_line: Vec<u8>,
-    /// How many processes it had left running, which were killed.
+    /// The number of processes that it had left running, which were killed.
     pub(super) killed_processes: usize,
 }
 
@@ -76,7 +76,7 @@ impl RunningCommand {
             loop {
                 tokio::select! {
                     ended = &mut waiting => break ended?,
-                    said = &mut output, if last_error.is_none() => last_error = Some(said),
+                    line = &mut output, if last_error.is_none() => last_error = Some(line),
                     () = &mut feeding, if !fed => fed = true,
                 }
             }
@@ -84,9 +84,9 @@ impl RunningCommand {
         drop(awaited);
         scope.set_reaped();
         let last_error = match last_error {
-            Some(said) => said,
+            Some(line) => line,
             None => match timeout(OUTPUT_GRACE, &mut output).await {
-                Ok(said) => said,
+                Ok(line) => line,
                 Err(_) => {
                     // A process that the command left running still has the streams open.
                     scope.kill();
@@ -105,7 +105,7 @@ impl RunningCommand {
     }
 }
 
-/// Waits for the command itself; when the attempt is cancelled, asks its group to end, and kills everything soon after.
+/// Waits for the command itself; when the attempt is cancelled, sends SIGTERM to its group, and kills everything soon after.
 async fn wait_or_cancel(
     child: &mut Child,
     scope: &ProcessScope,

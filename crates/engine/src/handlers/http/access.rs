@@ -45,11 +45,11 @@ pub struct AddressRefused {
 
 impl fmt::Display for AddressRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, address, address_kind: what } = self;
-        let setting = if *what == LOOPBACK { "network.allow_loopback" } else { "network.allow" };
+        let Self { host, address, address_kind: kind } = self;
+        let setting = if *kind == LOOPBACK { "network.allow_loopback" } else { "network.allow" };
         match host.trim_matches(['[', ']']) {
-            host if host == address.to_string() => write!(f, "{address} may not be reached: it is {what}")?,
-            host => write!(f, "{host} may not be reached: its address {address} is {what}")?,
+            host if host == address.to_string() => write!(f, "{address} may not be reached: it is {kind}")?,
+            host => write!(f, "{host} may not be reached: its address {address} is {kind}")?,
         }
         write!(f, "; the setting `{setting}` can allow it")
     }
@@ -77,7 +77,7 @@ impl NetworkAccess {
             None => Ok(()),
             Some(LOOPBACK) if self.allow_loopback => Ok(()),
             Some(_) if self.is_allowed(host, address) => Ok(()),
-            Some(what) => Err(AddressRefused { host: host.into(), address, address_kind: what }),
+            Some(kind) => Err(AddressRefused { host: host.into(), address, address_kind: kind }),
         }
     }
 
@@ -171,11 +171,11 @@ fn special_address_kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_ipv4_kind(address),
         IpAddr::V6(address) => {
-            let known = SPECIAL_IPV6_NETWORKS
+            let network = SPECIAL_IPV6_NETWORKS
                 .iter()
                 .find(|(net, prefix, _)| is_in_network(address.into(), (*net).into(), *prefix));
-            match (known, nat64_ipv4(address)) {
-                (Some((_, _, what)), _) => Some(*what),
+            match (network, nat64_ipv4(address)) {
+                (Some((_, _, kind)), _) => Some(*kind),
                 (None, Some(behind)) => special_ipv4_kind(behind),
                 (None, None) => {
                     (!is_in_network(address.into(), ipv6_network(0x2000, 0).into(), 3)).then_some(RESERVED)
@@ -186,10 +186,10 @@ fn special_address_kind(address: IpAddr) -> Option<&'static str> {
 }
 
 fn special_ipv4_kind(address: Ipv4Addr) -> Option<&'static str> {
-    let known = SPECIAL_IPV4_NETWORKS
+    let network = SPECIAL_IPV4_NETWORKS
         .iter()
         .find(|(net, prefix, _)| is_in_network(address.into(), (*net).into(), *prefix));
-    known.map(|(_, _, what)| *what)
+    network.map(|(_, _, kind)| *kind)
 }
 
 /// The IPv4 address behind a NAT64 address in 64:ff9b::/96.
@@ -228,16 +228,16 @@ impl Resolve for GuardedResolver {
         Box::pin(async move {
             let host = name.as_str();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
-            let (mut open, mut refused) = (Vec::new(), None);
+            let (mut allowed, mut refused) = (Vec::new(), None);
             for address in found {
                 match access.check_address(host, address.ip()) {
-                    Ok(()) => open.push(address),
-                    Err(why) => refused = Some(why),
+                    Ok(()) => allowed.push(address),
+                    Err(error) => refused = Some(error),
                 }
             }
             match refused {
-                Some(why) if open.is_empty() => Err(why.into()),
-                _ => Ok(Box::new(open.into_iter()) as Addrs),
+                Some(error) if allowed.is_empty() => Err(error.into()),
+                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })
     }
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn allowed_entries_are_addresses_networks_or_names() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("10.0.0.0/8", "10.0.0.0/8"),
             ("10.0.0.1", "10.0.0.1/32"),
             ("fd00::/8", "fd00::/8"),
@@ -342,7 +342,7 @@ mod tests {
             ("Host.Example", "host.example"),
             ("0.0.0.0/0", "0.0.0.0/0"),
         ] {
-            assert_eq!(text.parse::<AllowedAddress>().unwrap().to_string(), shown);
+            assert_eq!(text.parse::<AllowedAddress>().unwrap().to_string(), expected);
         }
         for bad in ["", "10.0.0.0/33", "fd00::/129", "10.0.0.0/", "a b", "x/8"] {
             assert!(bad.parse::<AllowedAddress>().is_err(), "{bad:?}");

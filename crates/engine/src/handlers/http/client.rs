@@ -37,9 +37,9 @@ pub(super) fn shared_client(access: &NetworkAccess) -> reqwest::Result<Arc<Share
     if let Some(found) = clients.iter().filter_map(Weak::upgrade).find(|client| client.access == *access) {
         return Ok(found);
     }
-    let made = Arc::new(SharedClient { access: access.clone(), client: build_client(access)? });
-    clients.push(Arc::downgrade(&made));
-    Ok(made)
+    let shared = Arc::new(SharedClient { access: access.clone(), client: build_client(access)? });
+    clients.push(Arc::downgrade(&shared));
+    Ok(shared)
 }
 
 fn build_client(access: &NetworkAccess) -> reqwest::Result<Client> {

@@ -21,12 +21,12 @@ pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now
         headers.append(name, value.clone());
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let about = match &task.subject {
+    let headers_of_subject = match &task.subject {
         Subject::Event(event) => event_headers(event),
         Subject::Run(run) => run_headers(task, run),
         Subject::Step(step) => step_headers(task, step),
     };
-    for (name, value) in about.into_iter().chain(attempt_headers(task)) {
+    for (name, value) in headers_of_subject.into_iter().chain(attempt_headers(task)) {
         insert_header(&mut headers, name, &value);
     }
     if let Some(traceparent) = task.subject.event().and_then(|event| event.context.get("traceparent")) {
@@ -58,32 +58,32 @@ pub(super) fn build_body(task: &Claimed) -> String {
 /// The headers of a run. It is not an event of the journal, but is delivered like one, so that a target needs only one
 /// endpoint.
 fn run_headers(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+    let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
         ("ce-source", format!("/sources/{}", run.pair.source)),
         ("ce-type", "pointsman.run".to_owned()),
         ("ce-subject", run.pair.collection.to_string()),
     ];
-    about.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
-    about
+    headers_of_subject.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
+    headers_of_subject
 }
 
 /// The headers of a step, which is delivered like an event for the same reason.
 fn step_headers(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+    let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
         ("ce-source", format!("/chains{}", step.order.chain)),
         ("ce-type", "pointsman.step".to_owned()),
         ("ce-subject", step.order.to_string()),
     ];
-    about.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
-    about
+    headers_of_subject.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
+    headers_of_subject
 }
 
 fn event_headers(event: &Event) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+    let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", event.id.to_string()),
         ("ce-source", format!("/pointsman/{}", event.tenant)),
@@ -91,20 +91,20 @@ fn event_headers(event: &Event) -> Vec<(&'static str, String)> {
         ("ce-time", event.id.timestamp().to_string()),
     ];
     let subject = |key: &str| utf8_percent_encode(key, PERCENT_ENCODED).to_string();
-    about.extend(event.key.as_ref().map(|key| ("ce-subject", subject(key.as_str()))));
-    about.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
-    about
+    headers_of_subject.extend(event.key.as_ref().map(|key| ("ce-subject", subject(key.as_str()))));
+    headers_of_subject.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
+    headers_of_subject
 }
 
 fn attempt_headers(task: &Claimed) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+    let mut headers_of_subject = vec![
         ("pointsman-task", task.id.to_string()),
         ("pointsman-attempt", task.attempt.to_string()),
         ("pointsman-fence", task.fence.to_string()),
     ];
-    about.extend(task.prev_sent.map(|prev| ("pointsman-prev-sent", prev.to_string())));
-    about.extend(task.late.then(|| ("pointsman-late", "true".to_owned())));
-    about
+    headers_of_subject.extend(task.prev_sent.map(|prev| ("pointsman-prev-sent", prev.to_string())));
+    headers_of_subject.extend(task.late.then(|| ("pointsman-late", "true".to_owned())));
+    headers_of_subject
 }
 
 /// Inserts a header. All values are ASCII except possibly a traceparent from outside; an invalid one is omitted.

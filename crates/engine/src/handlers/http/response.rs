@@ -28,16 +28,16 @@ pub(super) struct TargetResponse {
 
 impl TargetResponse {
     pub(super) async fn read(mut response: Response) -> reqwest::Result<Self> {
-        let (mut body, mut cut) = (Vec::new(), false);
+        let (mut body, mut is_truncated) = (Vec::new(), false);
         while let Some(chunk) = response.chunk().await? {
-            let room = MAX_EFFECTS_BYTES - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if chunk.len() > room {
-                cut = true;
+            let remaining = MAX_EFFECTS_BYTES - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
+            if chunk.len() > remaining {
+                is_truncated = true;
                 break;
             }
         }
-        Ok(Self { status: response.status(), headers: response.headers().clone(), body, is_truncated: cut })
+        Ok(Self { status: response.status(), headers: response.headers().clone(), body, is_truncated })
     }
 
     pub(super) fn log_level(&self) -> Level {
@@ -47,8 +47,8 @@ impl TargetResponse {
     /// The response as a line of the log.
     pub(super) fn summary(&self) -> String {
         match excerpt(&self.body) {
-            said if said.is_empty() => format!("HTTP {}", self.status),
-            said => format!("HTTP {}: {said}", self.status),
+            text if text.is_empty() => format!("HTTP {}", self.status),
+            text => format!("HTTP {}: {text}", self.status),
         }
     }
 
@@ -103,8 +103,8 @@ impl TargetResponse {
     /// The time until which a busy target asks to wait.
     fn requested_retry_time(&self, now: Timestamp) -> Option<Timestamp> {
         let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-        let asked = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
-        parse_retry_after(asked.trim(), now)
+        let header = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
+        parse_retry_after(header.trim(), now)
             .map(|until| until.clamp(now.plus(MIN_SNOOZE), now.plus(MAX_RETRY_AFTER)))
     }
 

@@ -1,4 +1,4 @@
-//! Standard Webhooks signatures: proof to the receiver that a request comes from us, for this attempt, now.
+//! Standard Webhooks signatures, which prove to the receiver the sender, the content and the time of a request.
 
 use std::fmt;
 
