@@ -37,7 +37,7 @@ struct FollowerEntry {
     filter: Filter,
     /// It waits for events after this id.
     after: EventId,
-    wake: oneshot::Sender<EventId>,
+    wake_sender: oneshot::Sender<EventId>,
 }
 
 impl FollowerEntry {
@@ -48,7 +48,7 @@ impl FollowerEntry {
     /// Wakes the follower with the cursor to continue from: no matching event is before it.
     fn wake(self, cursor: EventId) {
         // A follower that was dropped needs no wakeup.
-        let _ = self.wake.send(cursor.max(self.after));
+        let _ = self.wake_sender.send(cursor.max(self.after));
     }
 }
 
@@ -69,14 +69,14 @@ impl Followers {
             None => drop(wake.send(after)),
             Some(passed) => {
                 let after = passed.max(after);
-                let entry = FollowerEntry { id, filter: filter.clone(), after, wake };
+                let entry = FollowerEntry { id, filter: filter.clone(), after, wake_sender: wake };
                 match &filter.key {
                     Some(key) => waiting.by_key.entry(key.clone()).or_default().push(entry),
                     None => waiting.without_key.push(entry),
                 }
             }
         }
-        Follower { followers: self.clone(), key: filter.key.clone(), id, after, woken }
+        Follower { followers: self.clone(), key: filter.key.clone(), id, after, wake_receiver: woken }
     }
 
     /// Wakes the followers that wait for one of these events, which are all events since the last call, up to `until`.
@@ -137,14 +137,14 @@ pub(crate) struct Follower {
     key: Option<ObjectKey>,
     id: u64,
     after: EventId,
-    woken: oneshot::Receiver<EventId>,
+    wake_receiver: oneshot::Receiver<EventId>,
 }
 
 impl Follower {
     /// Waits until a matching event exists.
     pub(crate) async fn wait_until_woken(&mut self) {
         // The sender is dropped only after it was used, or together with this follower.
-        if let Ok(cursor) = (&mut self.woken).await {
+        if let Ok(cursor) = (&mut self.wake_receiver).await {
             self.after = cursor;
         }
     }
@@ -154,7 +154,7 @@ impl Follower {
         let mut waiting = self.followers.lock_registry();
         match waiting.remove(self.key.as_ref(), self.id) {
             Some(entry) => self.after = entry.after.max(waiting.notified_until),
-            None => self.after = self.woken.try_recv().unwrap_or(self.after),
+            None => self.after = self.wake_receiver.try_recv().unwrap_or(self.after),
         }
         self.after
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn is_woken(follower: &mut Follower) -> bool {
-        follower.woken.try_recv().is_ok_and(|cursor| {
+        follower.wake_receiver.try_recv().is_ok_and(|cursor| {
             follower.after = cursor;
             true
         })

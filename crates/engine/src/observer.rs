@@ -48,7 +48,7 @@ pub struct Observer {
     waiting_followers: AtomicUsize,
     last_read_at: Mutex<Instant>,
     filler_wakeup: Notify,
-    stopped: CancellationToken,
+    stop_completed: CancellationToken,
 }
 
 impl std::fmt::Debug for Observer {
@@ -69,7 +69,7 @@ impl Observer {
             waiting_followers: AtomicUsize::new(0),
             last_read_at: Mutex::new(Instant::now()),
             filler_wakeup: Notify::new(),
-            stopped: CancellationToken::new(),
+            stop_completed: CancellationToken::new(),
         }
     }
 
@@ -152,7 +152,7 @@ impl Observer {
 
     /// Waits until the node has stopped; from then on followers are no longer woken.
     pub async fn wait_until_stopped(&self) {
-        self.stopped.cancelled().await;
+        self.stop_completed.cancelled().await;
     }
 
     /// Runs the filler: reads once for all followers, as long as there are any.
@@ -180,7 +180,7 @@ impl Observer {
         stop.run_until_cancelled(filling).await;
         // The tail is no longer filled: later reads go to the store.
         self.drop_tail();
-        self.stopped.cancel();
+        self.stop_completed.cancel();
     }
 
     async fn fill_while_read(&self, backoff: &mut StoreBackoff) -> Result<(), StoreError> {

@@ -50,8 +50,8 @@ impl AttemptControl {
 #[derive(Debug, Default)]
 pub(crate) struct RunningAttempts {
     attempts: Mutex<HashMap<i64, Arc<AttemptControl>>>,
-    emptied: Notify,
-    draining: AtomicBool,
+    all_ended: Notify,
+    is_draining: AtomicBool,
 }
 
 impl RunningAttempts {
@@ -63,7 +63,7 @@ impl RunningAttempts {
             stop_reason: OnceLock::new(),
         });
         let mut attempts = self.lock_attempts();
-        if self.draining.load(Ordering::Acquire) {
+        if self.is_draining.load(Ordering::Acquire) {
             control.request_stop(StopReason::Draining);
         }
         attempts.insert(task.fence, control.clone());
@@ -75,14 +75,14 @@ impl RunningAttempts {
         let mut attempts = self.lock_attempts();
         attempts.remove(&control.fence);
         if attempts.is_empty() {
-            self.emptied.notify_waiters();
+            self.all_ended.notify_waiters();
         }
     }
 
     /// Stops all attempts and those of claims that are still under way, so that their tasks are released.
     pub(crate) fn drain(&self) {
         let attempts = self.lock_attempts();
-        self.draining.store(true, Ordering::Release);
+        self.is_draining.store(true, Ordering::Release);
         for control in attempts.values() {
             control.request_stop(StopReason::Draining);
         }
@@ -91,7 +91,7 @@ impl RunningAttempts {
     /// Waits until no attempt runs.
     pub(crate) async fn wait_until_empty(&self) {
         loop {
-            let emptied = self.emptied.notified();
+            let emptied = self.all_ended.notified();
             if self.lock_attempts().is_empty() {
                 return;
             }

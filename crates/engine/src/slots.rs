@@ -22,10 +22,10 @@ pub(crate) type Slot = OwnedSemaphorePermit;
 #[derive(Debug)]
 pub(crate) struct Slots {
     total: usize,
-    free: Arc<Semaphore>,
+    free_slots: Arc<Semaphore>,
     is_closed: AtomicBool,
     is_store_failing: AtomicBool,
-    returned: Notify,
+    slots_returned: Notify,
     budget: Option<AttemptBudget>,
     fresh_reserve: Mutex<FreshReserve>,
 }
@@ -84,10 +84,10 @@ impl Slots {
         Self {
             budget: attempts.map(AttemptBudget::new),
             total: all,
-            free: Arc::new(Semaphore::new(all)),
+            free_slots: Arc::new(Semaphore::new(all)),
             is_closed: AtomicBool::new(false),
             is_store_failing: AtomicBool::new(false),
-            returned: Notify::new(),
+            slots_returned: Notify::new(),
             fresh_reserve: Mutex::new(FreshReserve { slots: 0, since: Instant::now() }),
         }
     }
@@ -97,7 +97,7 @@ impl Slots {
     }
 
     pub(crate) fn busy_count(&self) -> usize {
-        self.total.saturating_sub(self.free.available_permits())
+        self.total.saturating_sub(self.free_slots.available_permits())
     }
 
     /// The number of slots that could be reserved now.
@@ -107,7 +107,7 @@ impl Slots {
         if self.is_closed.load(Ordering::Acquire) {
             0
         } else {
-            self.free.available_permits().min(budget_left)
+            self.free_slots.available_permits().min(budget_left)
         }
     }
 
@@ -143,7 +143,7 @@ impl Slots {
             let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(count);
             let budget = self.budget.as_ref().map(|budget| take(&budget.permits)).transpose();
             // Another service may have reserved some meanwhile; then try again with fewer.
-            if let (Ok(slots), Ok(budget)) = (take(&self.free), budget) {
+            if let (Ok(slots), Ok(budget)) = (take(&self.free_slots), budget) {
                 return ReservedSlots { slots: Some(slots), budget };
             }
         }
@@ -154,13 +154,13 @@ impl Slots {
     pub(crate) fn return_unused(&self, reserved: ReservedSlots) {
         if reserved.count() > 0 {
             drop(reserved);
-            self.returned.notify_one();
+            self.slots_returned.notify_one();
         }
     }
 
     /// Waits until the sequencer returns slots.
     pub(crate) async fn wait_for_returned(&self) {
-        self.returned.notified().await;
+        self.slots_returned.notified().await;
     }
 
     /// Counts an attempt that has started against the budget.
@@ -192,7 +192,7 @@ impl Slots {
     /// Waits until every slot is free and keeps them all. Call after [`Slots::close`].
     pub(crate) async fn wait_until_all_free(&self) {
         let all = u32::try_from(self.total).unwrap_or(u32::MAX);
-        if let Ok(permits) = self.free.acquire_many(all).await {
+        if let Ok(permits) = self.free_slots.acquire_many(all).await {
             permits.forget();
         }
     }

@@ -46,9 +46,9 @@ pub(crate) struct LongPollBroker {
 
 #[derive(Debug)]
 enum BrokerRequest {
-    Wait(PullFilter, Waiter),
+    WaitForTasks(PullFilter, Waiter),
     /// Tasks that were not delivered.
-    Return(Vec<Claimed>),
+    ReturnTasks(Vec<Claimed>),
 }
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl LongPollBroker {
     ) -> Result<Option<GrantedTasks>, StoreError> {
         let (reply, mut response) = oneshot::channel();
         let (store_queried, was_queried) = oneshot::channel();
-        let request = BrokerRequest::Wait(
+        let request = BrokerRequest::WaitForTasks(
             filter,
             Waiter { max: max.min(MAX_TASKS_PER_CLAIM), store_queried: Some(store_queried), reply },
         );
@@ -97,7 +97,7 @@ impl LongPollBroker {
     pub(crate) fn return_tasks(&self, tasks: Vec<Claimed>) {
         if !tasks.is_empty() {
             // After the service has stopped, their leases have to expire.
-            let _ = self.requests.send(BrokerRequest::Return(tasks));
+            let _ = self.requests.send(BrokerRequest::ReturnTasks(tasks));
         }
     }
 }
@@ -182,7 +182,7 @@ impl LongPollService {
         self.queues.clear();
         self.requests.close();
         while let Some(request) = self.requests.recv().await {
-            if let BrokerRequest::Return(tasks) = request {
+            if let BrokerRequest::ReturnTasks(tasks) = request {
                 self.release_tasks(tasks).await;
             }
         }
@@ -241,8 +241,8 @@ impl LongPollService {
         let (mut returned, mut joining) = (Vec::new(), Vec::new());
         for request in requests.drain(..) {
             match request {
-                BrokerRequest::Return(tasks) => returned.extend(tasks),
-                BrokerRequest::Wait(filter, waiter) => joining.push((filter, waiter)),
+                BrokerRequest::ReturnTasks(tasks) => returned.extend(tasks),
+                BrokerRequest::WaitForTasks(filter, waiter) => joining.push((filter, waiter)),
             }
         }
         if !returned.is_empty() {

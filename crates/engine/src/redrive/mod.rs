@@ -108,7 +108,7 @@ pub struct PreparedRedrive {
     engine: Engine,
     number: u64,
     status: Arc<Mutex<Redrive>>,
-    stop: CancellationToken,
+    stop_token: CancellationToken,
     is_started: bool,
 }
 
@@ -128,7 +128,10 @@ impl PreparedRedrive {
         let status = self.status();
         let mut jobs = self.engine.node().redrive_jobs.lock_jobs();
         check_admission(&jobs, &status.filter)?;
-        jobs.insert(self.number, RedriveEntry { status: self.status.clone(), stop: self.stop.clone() });
+        jobs.insert(
+            self.number,
+            RedriveEntry { status: self.status.clone(), stop_token: self.stop_token.clone() },
+        );
         Ok(())
     }
 
@@ -136,7 +139,7 @@ impl PreparedRedrive {
     pub fn start(mut self) -> String {
         self.is_started = true;
         let job = RedriveJob::new(self.engine.clone(), self.status.clone());
-        self.engine.node().redrive_jobs.job_tracker.spawn(job.run(self.stop.clone()));
+        self.engine.node().redrive_jobs.job_tracker.spawn(job.run(self.stop_token.clone()));
         lock_status(&self.status).id.clone()
     }
 }
@@ -154,20 +157,20 @@ impl Drop for PreparedRedrive {
 pub(crate) struct RedriveJobs {
     jobs: Mutex<BTreeMap<u64, RedriveEntry>>,
     last_number: AtomicU64,
-    stop: CancellationToken,
+    stop_token: CancellationToken,
     job_tracker: TaskTracker,
 }
 
 #[derive(Debug)]
 struct RedriveEntry {
     status: Arc<Mutex<Redrive>>,
-    stop: CancellationToken,
+    stop_token: CancellationToken,
 }
 
 impl RedriveJobs {
     /// Stops all jobs, and waits for them to end.
     pub(crate) async fn stop(&self) {
-        self.stop.cancel();
+        self.stop_token.cancel();
         self.job_tracker.close();
         self.job_tracker.wait().await;
     }
@@ -239,10 +242,10 @@ impl Engine {
             started_at: self.now(),
             ended_at: None,
         }));
-        let stop = redrives.stop.child_token();
-        jobs.insert(number, RedriveEntry { status: status.clone(), stop: stop.clone() });
+        let stop = redrives.stop_token.child_token();
+        jobs.insert(number, RedriveEntry { status: status.clone(), stop_token: stop.clone() });
         drop_oldest_ended(&mut jobs);
-        Ok(PreparedRedrive { engine: self.clone(), number, status, stop, is_started: false })
+        Ok(PreparedRedrive { engine: self.clone(), number, status, stop_token: stop, is_started: false })
     }
 
     /// Lists the redrives that run on this node, and the last ones that have ended, the newest first.
@@ -268,7 +271,7 @@ impl Engine {
             let status = lock_status(&job.status);
             status.id == id && !status.state.has_ended()
         });
-        found.inspect(|job| job.stop.cancel()).is_some()
+        found.inspect(|job| job.stop_token.cancel()).is_some()
     }
 
     /// Counts the tasks that a redrive with this filter would retry, up to `most`, and returns the newest of them.

@@ -54,16 +54,16 @@ pub(super) enum ClockChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimeReference {
     /// `gained`: by how many microseconds steps ahead were followed.
-    Machine { gained: i64 },
+    MachineClock { gained: i64 },
     /// `bound`: by how much the measured time may be wrong.
-    Store { bound: Duration },
+    StoreClock { bound: Duration },
 }
 
 /// A step that is not followed yet: since when it lasts, and by how many microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PendingStep {
     since: Duration,
-    by: i64,
+    by_micros: i64,
 }
 
 /// The time is not confirmed: nothing is pruned and nothing planned fires.
@@ -81,10 +81,10 @@ pub(super) struct ClockDiscipline {
     anchor: ClockReading,
     reference: TimeReference,
     /// By how many microseconds the machine's clock was ahead at the last reading.
-    offset: i64,
-    pending: Option<PendingStep>,
+    offset_micros: i64,
+    pending_step: Option<PendingStep>,
     last_step: Option<ClockStep>,
-    out_of_service: bool,
+    is_out_of_service: bool,
     suspension: Option<Suspension>,
     /// The node's time when it last began anew: at the start, or with a step that was followed.
     restarted_at: Timestamp,
@@ -95,11 +95,11 @@ impl ClockDiscipline {
     pub(super) fn new(reading: ClockReading) -> Self {
         Self {
             anchor: reading,
-            reference: TimeReference::Machine { gained: 0 },
-            offset: 0,
-            pending: None,
+            reference: TimeReference::MachineClock { gained: 0 },
+            offset_micros: 0,
+            pending_step: None,
             last_step: None,
-            out_of_service: false,
+            is_out_of_service: false,
             suspension: None,
             restarted_at: reading.wall,
         }
@@ -108,14 +108,14 @@ impl ClockDiscipline {
     /// The current time, and how this reading changed the state of the clock.
     pub(super) fn apply_reading(&mut self, reading: ClockReading) -> (Timestamp, Option<ClockChange>) {
         let offset = difference_micros(reading.wall, self.time_at(reading.monotonic));
-        let stepped = offset.saturating_sub(self.offset);
+        let stepped = offset.saturating_sub(self.offset_micros);
         if stepped.unsigned_abs() >= as_micros(MIN_STEP).unsigned_abs() {
             self.last_step = Some(ClockStep { at: self.time_at(reading.monotonic), by_ms: stepped / 1000 });
         }
-        self.offset = offset;
+        self.offset_micros = offset;
         let change = match self.reference {
-            TimeReference::Store { bound } => self.compare_with_store(bound),
-            TimeReference::Machine { gained } => self.follow_machine(reading, gained),
+            TimeReference::StoreClock { bound } => self.compare_with_store(bound),
+            TimeReference::MachineClock { gained } => self.follow_machine(reading, gained),
         };
         (self.time_at(reading.monotonic), change.or_else(|| self.end_suspension(reading.monotonic)))
     }
@@ -131,8 +131,8 @@ impl ClockDiscipline {
         let took = answered.monotonic.saturating_sub(asked);
         let (estimate, bound) = (server, took);
         let known_bound = match self.reference {
-            TimeReference::Machine { .. } => None,
-            TimeReference::Store { bound } => Some(bound),
+            TimeReference::MachineClock { .. } => None,
+            TimeReference::StoreClock { bound } => Some(bound),
         };
         if let Some(known_bound) = known_bound {
             let apart = difference_micros(estimate, self.time_at(answered.monotonic));
@@ -149,10 +149,10 @@ impl ClockDiscipline {
             self.restarted_at = estimate;
         }
         self.anchor = ClockReading { wall: estimate, monotonic: answered.monotonic };
-        self.reference = TimeReference::Store { bound };
-        self.pending = None;
+        self.reference = TimeReference::StoreClock { bound };
+        self.pending_step = None;
         // The offset is another because the reference is: the machine's clock was not set.
-        self.offset = difference_micros(answered.wall, estimate);
+        self.offset_micros = difference_micros(answered.wall, estimate);
         self.apply_reading(answered).1
     }
 
@@ -188,7 +188,7 @@ impl ClockDiscipline {
     }
 
     pub(super) fn is_out_of_service(&self) -> bool {
-        self.out_of_service
+        self.is_out_of_service
     }
 
     pub(super) fn is_suspended(&self) -> bool {
@@ -201,7 +201,7 @@ impl ClockDiscipline {
 
     /// Whether times come from a server's clock.
     pub(super) fn is_measured(&self) -> bool {
-        matches!(self.reference, TimeReference::Store { .. })
+        matches!(self.reference, TimeReference::StoreClock { .. })
     }
 
     pub(super) fn restarted_at(&self) -> Timestamp {
@@ -209,14 +209,14 @@ impl ClockDiscipline {
     }
 
     /// By how many microseconds the machine's clock was ahead at the last reading.
-    pub(super) fn offset(&self) -> i64 {
-        self.offset
+    pub(super) fn offset_micros(&self) -> i64 {
+        self.offset_micros
     }
 
     pub(super) fn report(&self) -> ClockReport {
         ClockReport {
-            offset_ms: self.offset / 1000,
-            out_of_service: self.out_of_service,
+            offset_ms: self.offset_micros / 1000,
+            out_of_service: self.is_out_of_service,
             last_step: self.last_step,
             boot: None,
         }
@@ -228,9 +228,9 @@ impl ClockDiscipline {
 
     /// Compares the machine's clock with the store's.
     fn compare_with_store(&mut self, bound: Duration) -> Option<ClockChange> {
-        let off = self.offset.unsigned_abs() > as_micros(TOLERANCE + bound).unsigned_abs();
-        match (std::mem::replace(&mut self.out_of_service, off), off) {
-            (false, true) => Some(ClockChange::LeftService(self.offset)),
+        let off = self.offset_micros.unsigned_abs() > as_micros(TOLERANCE + bound).unsigned_abs();
+        match (std::mem::replace(&mut self.is_out_of_service, off), off) {
+            (false, true) => Some(ClockChange::LeftService(self.offset_micros)),
             (true, false) => Some(ClockChange::ReturnedToService),
             (true, true) | (false, false) => None,
         }
@@ -238,44 +238,45 @@ impl ClockDiscipline {
 
     /// Follows the machine's clock, a large step only when it has lasted.
     fn follow_machine(&mut self, reading: ClockReading, gained: i64) -> Option<ClockChange> {
-        if self.offset.unsigned_abs() <= as_micros(TOLERANCE).unsigned_abs() {
-            (self.anchor, self.offset) = (reading, 0);
-            return self.pending.take().map(|_| ClockChange::StepUndone);
+        if self.offset_micros.unsigned_abs() <= as_micros(TOLERANCE).unsigned_abs() {
+            (self.anchor, self.offset_micros) = (reading, 0);
+            return self.pending_step.take().map(|_| ClockChange::StepUndone);
         }
-        let same =
-            |pending: &PendingStep| pending.by.abs_diff(self.offset) <= as_micros(TOLERANCE).unsigned_abs();
+        let same = |pending: &PendingStep| {
+            pending.by_micros.abs_diff(self.offset_micros) <= as_micros(TOLERANCE).unsigned_abs()
+        };
         let Some(PendingStep { since, .. }) =
-            self.pending.filter(same).or_else(|| self.pending_return(reading))
+            self.pending_step.filter(same).or_else(|| self.pending_return(reading))
         else {
-            self.pending = Some(PendingStep { since: reading.monotonic, by: self.offset });
-            return Some(ClockChange::Stepped(self.offset));
+            self.pending_step = Some(PendingStep { since: reading.monotonic, by_micros: self.offset_micros });
+            return Some(ClockChange::Stepped(self.offset_micros));
         };
         if reading.monotonic.saturating_sub(since) < self.required_confirmation(gained) {
             return None;
         }
-        let by = std::mem::take(&mut self.offset);
-        self.reference = TimeReference::Machine { gained: gained.saturating_add(by).max(0) };
-        (self.anchor, self.restarted_at, self.pending) = (reading, reading.wall, None);
+        let by = std::mem::take(&mut self.offset_micros);
+        self.reference = TimeReference::MachineClock { gained: gained.saturating_add(by).max(0) };
+        (self.anchor, self.restarted_at, self.pending_step) = (reading, reading.wall, None);
         Some(ClockChange::StepFollowed(by))
     }
 
     /// A step back while the time is not confirmed: the clock was wrong before it.
     fn pending_return(&self, reading: ClockReading) -> Option<PendingStep> {
-        let is_return = self.suspension.is_some() && self.offset < 0;
-        is_return.then_some(PendingStep { since: reading.monotonic, by: self.offset })
+        let is_return = self.suspension.is_some() && self.offset_micros < 0;
+        is_return.then_some(PendingStep { since: reading.monotonic, by_micros: self.offset_micros })
     }
 
     /// How long the step of the machine's clock must last before it is followed.
     fn required_confirmation(&self, gained: i64) -> Duration {
-        if self.suspension.is_some() && self.offset < 0 {
+        if self.suspension.is_some() && self.offset_micros < 0 {
             return Duration::ZERO;
         }
-        confirmation_time(self.offset, gained)
+        confirmation_time(self.offset_micros, gained)
     }
 
     /// Ends a suspension. While a step is pending the time is not confirmed either.
     fn end_suspension(&mut self, mono: Duration) -> Option<ClockChange> {
-        let is_settled = self.pending.is_none();
+        let is_settled = self.pending_step.is_none();
         let ended = self.suspension.take_if(|suspension| is_settled && suspension.until <= mono);
         ended.map(|_| ClockChange::Resumed)
     }

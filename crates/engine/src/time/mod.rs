@@ -143,7 +143,7 @@ impl TimeSource {
         discipline.is_out_of_service().then(|| {
             format!(
                 "this node is out of service: its clock is {} the store's; set the clock of its machine",
-                format_offset(discipline.offset())
+                format_offset(discipline.offset_micros())
             )
         })
     }

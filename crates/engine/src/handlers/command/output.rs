@@ -57,36 +57,38 @@ async fn log_output_line(line: Vec<u8>, level: Level, log: &LogSink, last: &mut 
 struct LineSplitter {
     bytes: Vec<u8>,
     /// Where the next line begins.
-    start: usize,
+    line_start: usize,
     /// Bytes up to here contain no line end.
-    searched: usize,
+    searched_until: usize,
 }
 
 impl LineSplitter {
     fn push(&mut self, chunk: &[u8]) {
-        self.bytes.drain(..self.start);
-        self.searched -= self.start;
-        self.start = 0;
+        self.bytes.drain(..self.line_start);
+        self.searched_until -= self.line_start;
+        self.line_start = 0;
         self.bytes.extend_from_slice(chunk);
     }
 
     /// The next whole line, or a part of a line that is longer than the limit; its rest follows as the next line.
     fn next_line(&mut self) -> Option<Vec<u8>> {
-        let found =
-            self.bytes[self.searched..].iter().position(|byte| *byte == b'\n').map(|at| self.searched + at);
+        let found = self.bytes[self.searched_until..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map(|at| self.searched_until + at);
         let end = found.unwrap_or(self.bytes.len());
-        if end - self.start > MAX_LINE {
-            let end = self.start + floor_char_boundary(&self.bytes[self.start..], MAX_LINE);
-            self.searched = end;
+        if end - self.line_start > MAX_LINE {
+            let end = self.line_start + floor_char_boundary(&self.bytes[self.line_start..], MAX_LINE);
+            self.searched_until = end;
             return Some(self.take_line(end, end));
         }
         match found {
             Some(end) => {
-                self.searched = end + 1;
+                self.searched_until = end + 1;
                 Some(self.take_line(end, end + 1))
             }
             None => {
-                self.searched = end;
+                self.searched_until = end;
                 None
             }
         }
@@ -95,12 +97,12 @@ impl LineSplitter {
     /// A last line without a line end.
     fn finish(&mut self) -> Option<Vec<u8>> {
         let end = self.bytes.len();
-        (self.start < end).then(|| self.take_line(end, end))
+        (self.line_start < end).then(|| self.take_line(end, end))
     }
 
     fn take_line(&mut self, end: usize, next: usize) -> Vec<u8> {
-        let line = self.bytes[self.start..end].to_vec();
-        self.start = next;
+        let line = self.bytes[self.line_start..end].to_vec();
+        self.line_start = next;
         line
     }
 }

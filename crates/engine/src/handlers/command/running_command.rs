@@ -26,7 +26,7 @@ pub(super) struct RunningCommand {
     /// Dropped first: once the command is reaped, its pid may become another process's.
     scope: ProcessScope,
     child: Child,
-    awaited: AwaitedChild,
+    awaited_child: AwaitedChild,
 }
 
 /// How a command ended.
@@ -46,14 +46,14 @@ impl RunningCommand {
         let cgroup = Cgroup::create();
         // Dropping the child also hands it to the runtime to be reaped; the scope kills what it has started.
         let (child, process, awaited) = children::spawn_awaited(command.process_group(0).kill_on_drop(true))?;
-        Ok(Self { scope: ProcessScope::new(process, cgroup, variable), child, awaited })
+        Ok(Self { scope: ProcessScope::new(process, cgroup, variable), child, awaited_child: awaited })
     }
 
     /// Feeds the command, passes its output on, and waits for it to end, or ends it when the attempt is cancelled.
     /// Then kills what it has left running.
     pub(super) async fn finish(self, delivery: &Delivery) -> io::Result<CommandEnd> {
         // Dropped in reverse order, should the attempt be.
-        let Self { awaited, mut child, mut scope } = self;
+        let Self { awaited_child: awaited, mut child, mut scope } = self;
         let child = &mut child;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
