@@ -38,8 +38,8 @@ pub(crate) fn released_outcome() -> AttemptOutcome {
     AttemptOutcome { ended: Ended::Released, ..AttemptOutcome::done() }
 }
 
-/// Builds the stored end of an attempt: its emits with their cause, or none if it did not succeed, and its log lines up to
-/// the quota.
+/// Builds the stored end of an attempt: its emits with their cause, or none if it did not succeed, and its log lines up
+/// to the quota.
 pub(crate) fn build_ending(task: &ClaimSummary, outcome: AttemptOutcome, mut allowance: LogQuota) -> Ending {
     let (ended, emits) = match outcome.ended {
         Ended::Succeeded { .. } | Ended::Snoozed { .. } => {

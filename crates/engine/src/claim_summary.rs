@@ -1,5 +1,5 @@
-//! A claimed task without its payload: enough to end it and to notify watchers. So a task that waits for its end, here or
-//! at a pull worker, takes little memory whatever the size of its event.
+//! A claimed task without its payload: enough to end it and to notify watchers. So a task that waits for its end, here
+//! or at a pull worker, takes little memory whatever the size of its event.
 
 use pointsman_core::store::Claimed;
 use pointsman_core::{EventId, HandlerName, ObjectKey, TaskId, TaskSeq, Tenant};

@@ -270,7 +270,10 @@ impl Engine {
         engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
         supervisor.observing.stop().await;
         if let Err(error) = node.store.leave(node.id(), node.time_source.now()).await {
-            tracing::warn!(%error, "could not remove this node from the store; it is listed until its lease has expired");
+            tracing::warn!(
+                %error,
+                "could not remove this node from the store; it is listed until its lease has expired"
+            );
         }
     }
 }
@@ -338,7 +341,10 @@ impl ServiceGroup {
                     tracing::error!(%error, service, "service panicked; please report this error")
                 }
                 Err(_) => {
-                    tracing::error!(service, timeout = ?SERVICE_STOP_TIMEOUT, "service did not stop in time; aborting it");
+                    tracing::error!(
+                        service, timeout = ?SERVICE_STOP_TIMEOUT,
+                        "service did not stop in time; aborting it"
+                    );
                     handle.abort();
                 }
             }

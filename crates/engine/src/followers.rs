@@ -5,10 +5,10 @@
 //!                      └─▶ others: each filter is checked ─────▶ woken
 //! ```
 //!
-//! Thousands may follow the journal, most of them one object each. If every commit woke all of them, waking readers would
-//! cost more than everything else. So a reader registers its filter and its cursor, and sleeps until a matching event
-//! arrives. Its cursor advances past events that do not match, so that it neither falls out of the tail nor examines them
-//! again.
+//! Thousands may follow the journal, most of them one object each. If every commit woke all of them, waking readers
+//! would cost more than everything else. So a reader registers its filter and its cursor, and sleeps until a matching
+//! event arrives. Its cursor advances past events that do not match, so that it neither falls out of the tail nor
+//! examines them again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,8 +95,8 @@ impl Followers {
         waiting.without_key.extract_if(.., is_matched).for_each(|entry| entry.wake(cursor));
     }
 
-    /// Notifications continue after `begin`. Followers that may have missed an event before it are woken and read from the
-    /// store.
+    /// Notifications continue after `begin`. Followers that may have missed an event before it are woken and read from
+    /// the store.
     pub(crate) fn restart_after(&self, begin: EventId) {
         let mut waiting = self.lock_registry();
         waiting.notified_until = begin;

@@ -59,8 +59,8 @@ impl JournalTail {
         }
     }
 
-    /// Finds matching events after `after` and up to `until`, if the tail has that whole range. Otherwise the store must be
-    /// read.
+    /// Finds matching events after `after` and up to `until`, if the tail has that whole range. Otherwise the store
+    /// must be read.
     pub(crate) fn find_page(
         &self,
         filter: &Filter,

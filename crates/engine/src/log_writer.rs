@@ -148,7 +148,10 @@ impl LogWriter {
                 Err(StoreError::Closed) => return,
                 Err(error) => {
                     self.metrics.store_errors.inc();
-                    tracing::debug!(%error, lines = lines.len(), "could not store log lines; retrying, handlers that log wait");
+                    tracing::debug!(
+                        %error, lines = lines.len(),
+                        "could not store log lines; retrying, handlers that log wait"
+                    );
                     tokio::time::sleep(backoff.next_delay()).await;
                 }
             }

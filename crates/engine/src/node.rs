@@ -171,8 +171,8 @@ impl Node {
         }
     }
 
-    /// Notifies watchers of the next step of an order. A step that runs already, or has ended since, was reported by the
-    /// node that ran it.
+    /// Notifies watchers of the next step of an order. A step that runs already, or has ended since, was reported by
+    /// the node that ran it.
     pub(crate) async fn notify_order_step(
         &self,
         tenant: &Tenant,

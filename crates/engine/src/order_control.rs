@@ -16,8 +16,8 @@ use crate::start_gate::Pause;
 const MAX_NOTIFIED_ORDERS: usize = 1000;
 
 impl Engine {
-    /// Adds all of these orders or none of them. A repeat under the same idempotency key adds none and returns the first
-    /// result.
+    /// Adds all of these orders or none of them. A repeat under the same idempotency key adds none and returns the
+    /// first result.
     pub async fn add_orders(
         &self,
         batch: impl Into<OrderBatch>,
@@ -65,8 +65,8 @@ impl Engine {
         self.store().order_statistics(path, tenant, self.now()).await
     }
 
-    /// Suspends, resumes, changes or removes an order. A running step continues to its end; a command that is not possible
-    /// meanwhile is refused.
+    /// Suspends, resumes, changes or removes an order. A running step continues to its end; a command that is not
+    /// possible meanwhile is refused.
     pub async fn apply_order_command(
         &self,
         tenant: &Tenant,
@@ -86,8 +86,8 @@ impl Engine {
         self.store().chains().await
     }
 
-    /// Stops or starts a chain. When this returns, no step of a stopped chain starts: steps that were claimed before and
-    /// have not started are released.
+    /// Stops or starts a chain. When this returns, no step of a stopped chain starts: steps that were claimed before
+    /// and have not started are released.
     pub async fn set_chain_stopped(
         &self,
         chain: &ChainPath,
@@ -124,7 +124,10 @@ impl Engine {
     async fn notify_order_step(&self, tenant: &Tenant, key: &OrderKey) {
         if let Err(error) = self.node().notify_order_step(tenant, key).await {
             self.node().count_store_error();
-            tracing::warn!(%error, order = %key, "watchers were not notified of the next step of an order; the order runs all the same");
+            tracing::warn!(
+                %error, order = %key,
+                "watchers were not notified of the next step of an order; the order runs all the same"
+            );
         }
     }
 }

@@ -114,7 +114,8 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     if missing > 0 {
         tracing::warn!(
             tasks = missing,
-            "tasks were parked because their handler is no longer defined; define it again and adopt them, or cancel them"
+            "tasks were parked because their handler is no longer defined; define it again and adopt them, or cancel \
+             them"
         );
     }
     if !tasks.is_empty() {
@@ -131,8 +132,8 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Decides whether missing heartbeats of other nodes mean that they are dead. The cause may also be a store failure or a
-/// suspension of this node.
+/// Decides whether missing heartbeats of other nodes mean that they are dead. The cause may also be a store failure or
+/// a suspension of this node.
 #[derive(Debug)]
 struct RescueGuard {
     lease: Duration,
@@ -150,8 +151,8 @@ impl RescueGuard {
         self.has_failed = true;
     }
 
-    /// Records that the store answered a heartbeat. If it had failed, or did not answer for half a lease, the heartbeats
-    /// of other nodes may be missing too, and rescues wait for a lease.
+    /// Records that the store answered a heartbeat. If it had failed, or did not answer for half a lease, the
+    /// heartbeats of other nodes may be missing too, and rescues wait for a lease.
     fn record_answer(&mut self, requested: Instant, now: Instant) {
         let is_slow = now.duration_since(requested) > self.lease / 2;
         let is_overdue = now.duration_since(self.last_answer) > self.lease / 2;

@@ -22,7 +22,10 @@ impl Engine {
             && let Err(error) = self.read_and_notify_tasks(filter, tasks).await
         {
             self.node().count_store_error();
-            tracing::warn!(%error, tasks = tasks.len(), "watchers were not notified of retried tasks; the tasks run all the same");
+            tracing::warn!(
+                %error, tasks = tasks.len(),
+                "watchers were not notified of retried tasks; the tasks run all the same"
+            );
         }
     }
 

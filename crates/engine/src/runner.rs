@@ -29,8 +29,8 @@ pub trait Runner: Send + Sync {
     /// The kind of handler in one word: `in-process`, `http`, `command`.
     fn kind(&self) -> &'static str;
 
-    /// A label of the target, without secrets because everybody who may see the handler sees it: the origin of a URL, or
-    /// the name of a program and the number of its arguments. None if there is no target.
+    /// A label of the target, without secrets because everybody who may see the handler sees it: the origin of a URL,
+    /// or the name of a program and the number of its arguments. None if there is no target.
     fn target_label(&self) -> Option<String> {
         None
     }

@@ -41,15 +41,15 @@ impl RecordedScheduleRun {
 }
 
 impl Engine {
-    /// Creates at once what a schedule creates at its planned times. The ledger has no row for it, because this is not a
-    /// planned time, and a pause of the schedule does not apply. None: the schedule does not exist, or the collection
+    /// Creates at once what a schedule creates at its planned times. The ledger has no row for it, because this is not
+    /// a planned time, and a pause of the schedule does not apply. None: the schedule does not exist, or the collection
     /// that it runs is gone.
     pub async fn run_schedule(&self, name: &ScheduleName) -> Result<Option<ScheduleRunResult>, EmitError> {
         Ok(self.run_schedule_idempotent(name, None).await?.map(|(result, _)| result))
     }
 
-    /// Runs a schedule under an idempotency key. The flag tells whether this repeats an earlier request: then nothing is
-    /// created, and the result is that request's.
+    /// Runs a schedule under an idempotency key. The flag tells whether this repeats an earlier request: then nothing
+    /// is created, and the result is that request's.
     pub async fn run_schedule_idempotent(
         &self,
         name: &ScheduleName,

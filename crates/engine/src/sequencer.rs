@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Everything that arrives while a commit runs goes into the next one: the busier, the larger the batches. A lone emit
-//! does not wait. Under load, producers that just got their receipt emit again within a moment that is short compared to
-//! a commit, so the next batch lingers for them. The queue is bounded in emissions, events and bytes; beyond that an
+//! does not wait. Under load, producers that just got their receipt emit again within a moment that is short compared
+//! to a commit, so the next batch lingers for them. The queue is bounded in emissions, events and bytes; beyond that an
 //! emit is refused at once.
 //!
 //! A producer that disconnects does not withdraw its emission, and other producers are not affected.
@@ -179,7 +179,8 @@ impl EmissionQueue {
         }
     }
 
-    /// Fills a batch with the first emission and all others that wait or arrive within the linger time, up to the limit.
+    /// Fills a batch with the first emission and all others that wait or arrive within the linger time, up to the
+    /// limit.
     async fn fill_batch(&mut self, first: PendingEmission) -> Vec<PendingEmission> {
         // Producers that just got their receipt may have the next emission ready.
         tokio::task::yield_now().await;
@@ -264,7 +265,10 @@ impl Sequencer {
             }
             Err(error) => {
                 node.count_store_error();
-                tracing::debug!(%error, emissions = producers.len(), "could not append to the journal; the producers get the error and may retry");
+                tracing::debug!(
+                    %error, emissions = producers.len(),
+                    "could not append to the journal; the producers get the error and may retry"
+                );
                 for (reply, _reservation) in producers {
                     let _ = reply.send(Err(EmitError::Store(error.clone())));
                 }

@@ -16,8 +16,8 @@ use crate::{HandlerSpec, TimeSource};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
-    /// The name under which it registers its handlers and routes. Nodes with the same configuration share a name, and the
-    /// last registration under a name replaces the earlier ones; registrations under different names add up.
+    /// The name under which it registers its handlers and routes. Nodes with the same configuration share a name, and
+    /// the last registration under a name replaces the earlier ones; registrations under different names add up.
     pub registration_name: String,
     /// The number of tasks that run at a time.
     pub slots: usize,

@@ -4,8 +4,8 @@
 //! The sequencer and the worker share the slots; those that a claim did not fill are returned.
 //!
 //! While a backlog occupies every slot, tasks of newly emitted events would wait for a free slot and for the commit
-//! that fills it. So when the sequencer finds no slot for tasks that are ready, the worker leaves a few slots free for a
-//! while: the fresh reserve.
+//! that fills it. So when the sequencer finds no slot for tasks that are ready, the worker leaves a few slots free for
+//! a while: the fresh reserve.
 //!
 //! A bounded run also has a budget: the total number of attempts that it starts. It is reserved along with the slots,
 //! and the part that an attempt has used is never returned.
@@ -197,8 +197,8 @@ impl Slots {
         }
     }
 
-    /// Whether the worker cannot store attempt ends. Then the sequencer claims no tasks, or the number of ends that wait
-    /// in memory would be unbounded.
+    /// Whether the worker cannot store attempt ends. Then the sequencer claims no tasks, or the number of ends that
+    /// wait in memory would be unbounded.
     pub(crate) fn is_store_failing(&self) -> bool {
         self.is_store_failing.load(Ordering::Acquire)
     }

@@ -102,8 +102,8 @@ impl StartGate {
         pauses.latest.push((number, pause));
     }
 
-    /// Announces that an attempt is about to check for pauses and to start. An attempt that announces itself too late to
-    /// be waited for finds the new pause.
+    /// Announces that an attempt is about to check for pauses and to start. An attempt that announces itself too late
+    /// to be waited for finds the new pause.
     pub(crate) fn announce_start(&self) -> StartGuard<'_> {
         let count = &self.starting_counts[self.generation.load(Ordering::SeqCst) % 2];
         count.fetch_add(1, Ordering::SeqCst);

@@ -167,7 +167,10 @@ impl Worker {
                 self.next_due = delays.chain(finished.due).chain(self.next_due).min();
             }
             Err(rejected) => {
-                tracing::info!(task.id = %task.id, attempt = task.attempt, %rejected, "the store refused the end of an attempt: its task was cancelled or given to another node");
+                tracing::info!(
+                    task.id = %task.id, attempt = task.attempt, %rejected,
+                    "the store refused the end of an attempt: its task was cancelled or given to another node"
+                );
             }
         }
     }
@@ -185,7 +188,10 @@ impl Worker {
         self.is_store_failing = true;
         self.may_have_work = true;
         self.node.slots.set_store_failing(true);
-        tracing::debug!(%error, ends = self.unsent_ends.len(), "could not store attempt ends or claim tasks; keeping the ends and retrying");
+        tracing::debug!(
+            %error, ends = self.unsent_ends.len(),
+            "could not store attempt ends or claim tasks; keeping the ends and retrying"
+        );
     }
 
     /// Sends the remaining ends when the node stops. If the store does not accept them in time, they are lost, and the
@@ -202,7 +208,11 @@ impl Worker {
             match self.send_ends(None).await {
                 Ok(_) => {}
                 Err(error) if error == StoreError::Closed || Instant::now() >= deadline => {
-                    tracing::error!(%error, ends = self.unsent_ends.len(), "could not store the ends of attempts before the stop; other nodes run their tasks again after the lease");
+                    tracing::error!(
+                        %error, ends = self.unsent_ends.len(),
+                        "could not store the ends of attempts before the stop; other nodes run their tasks again \
+                         after the lease"
+                    );
                     return;
                 }
                 Err(error) => {

@@ -59,8 +59,8 @@ async fn wait_for_tail(engine: &Engine) -> EventId {
     head
 }
 
-/// Orders travel a chain, and the store itself journals what becomes of them, in claims and ends that no sequencer sees.
-/// Followers of one order each, and some of everything, get all of it once and in order, and share their reads.
+/// Orders travel a chain, and the store itself journals what becomes of them, in claims and ends that no sequencer
+/// sees. Followers of one order each, and some of everything, get all of it once and in order, and share their reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_followers_of_orders_share_their_reads() {
     const FOLLOWERS: usize = 1000;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use pointsman_core::Timestamp;
 
-/// The due times of numbered items, at most one for each. Checking costs only as much as is due, however many items are due
-/// later.
+/// The due times of numbered items, at most one for each. Checking costs only as much as is due, however many items are
+/// due later.
 #[derive(Debug, Default)]
 pub struct DueQueue {
     by_time: BTreeSet<(Timestamp, usize)>,

@@ -7,15 +7,15 @@
 //! ```
 //!
 //! Several nodes may have the same schedules, and any of them may die around a planned time. All their state is in the
-//! store: the time up to which a schedule is resolved, and a ledger row for each planned time. The row and what it creates
-//! are one transaction, and a time has one row; so a time fires once, and times that a node did not resolve are resolved
-//! by the next. No leader is needed.
+//! store: the time up to which a schedule is resolved, and a ledger row for each planned time. The row and what it
+//! creates are one transaction, and a time has one row; so a time fires once, and times that a node did not resolve are
+//! resolved by the next. No leader is needed.
 //!
-//! Times follow the node's [`TimeSource`](crate::TimeSource). Whether a planned time fires is decided by its row alone: if
-//! rows were written by a clock that was ahead, those times are not repeated, and all the others fire.
+//! Times follow the node's [`TimeSource`](crate::TimeSource). Whether a planned time fires is decided by its row alone:
+//! if rows were written by a clock that was ahead, those times are not repeated, and all the others fire.
 //!
-//! Every planned time has a row in the ledger, up to a limit: after a gap of more than a thousand planned times only the
-//! newest thousand get a row, and the log says so.
+//! Every planned time has a row in the ledger, up to a limit: after a gap of more than a thousand planned times only
+//! the newest thousand get a row, and the log says so.
 //!
 //! When the store fails, everything is retried after a second.
 
@@ -107,7 +107,11 @@ impl Clock {
     fn ok_or_log(&self, result: Result<(), StoreError>) -> bool {
         if let Err(error) = &result {
             self.node.count_store_error();
-            tracing::debug!(%error, "could not resolve planned times; retrying in a second, late times fire or are skipped by their catch-up policy");
+            tracing::debug!(
+                %error,
+                "could not resolve planned times; retrying in a second, late times fire or are skipped by their \
+                 catch-up policy"
+            );
         }
         result.is_ok()
     }
@@ -116,7 +120,8 @@ impl Clock {
         self.due_queue.next_due().map_or(REFRESH_INTERVAL, |next| next.since(now))
     }
 
-    /// Reads the active schedules and the times up to which they are resolved, and catches up on times that were paused.
+    /// Reads the active schedules and the times up to which they are resolved, and catches up on times that were
+    /// paused.
     async fn refresh_schedules(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let setup = self.node.active_setup().setup.clone();
         let standings =
@@ -169,7 +174,8 @@ impl Clock {
                     schedule = %schedule.name,
                     after = %self.resolved_until[index],
                     written = times.len(),
-                    "schedule has more missed times than its ledger records; only the newest ones are recorded, older ones are dropped"
+                    "schedule has more missed times than its ledger records; only the newest ones are recorded, \
+                     older ones are dropped"
                 );
             }
             pending.extend(times.into_iter().map(|(planned, decision)| {
@@ -318,9 +324,9 @@ fn fire_resolution(schedule: &ScheduleSpec, planned: Timestamp, when: Punctual) 
     Settle::Fire { makes: policy::action_for_time(schedule, planned), when, overlap: schedule.overlap }
 }
 
-/// The time after which planned times are examined. `resolved` is the latest time that has a row. If it is in the future, a
-/// clock was ahead when the row was written, and the rows themselves decide: times that have one are not repeated, and all
-/// others fire. This node then continues where it is, or with the times that are not missed yet.
+/// The time after which planned times are examined. `resolved` is the latest time that has a row. If it is in the
+/// future, a clock was ahead when the row was written, and the rows themselves decide: times that have one are not
+/// repeated, and all others fire. This node then continues where it is, or with the times that are not missed yet.
 fn resume_position(resolved: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
     if resolved <= now {
         return resolved;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A reply is one such object; an effects file has one on each line, which are merged. Everything is checked before
-//! anything is applied: after one fault nothing is applied, and the attempt fails without a retry, because a retry would
-//! return the same.
+//! anything is applied: after one fault nothing is applied, and the attempt fails without a retry, because a retry
+//! would return the same.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

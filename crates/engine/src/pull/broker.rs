@@ -65,8 +65,8 @@ impl LongPollBroker {
         (Self { requests: requests }, BrokerRequests(received))
     }
 
-    /// Waits for tasks up to the deadline, and at least until the store has been queried. `None`: there were none, or the
-    /// node stops.
+    /// Waits for tasks up to the deadline, and at least until the store has been queried. `None`: there were none, or
+    /// the node stops.
     pub(crate) async fn wait_for_tasks(
         &self,
         filter: PullFilter,
@@ -139,8 +139,8 @@ struct WaiterQueue {
 }
 
 impl WaiterQueue {
-    /// Updates the queue after a worker has joined. If others still wait, the last claim found nothing, and a new one would
-    /// find nothing either. If all others have disconnected, the last signal may not have led to a claim.
+    /// Updates the queue after a worker has joined. If others still wait, the last claim found nothing, and a new one
+    /// would find nothing either. If all others have disconnected, the last signal may not have led to a claim.
     fn update_after_join(&mut self) {
         let earlier = self.waiters.len().saturating_sub(1);
         let is_waited_for = self.waiters.iter().take(earlier).any(|waiter| !waiter.reply.is_closed());
@@ -303,7 +303,10 @@ impl LongPollService {
             }
             Err(error) => {
                 self.node.count_store_error();
-                tracing::debug!(%error, workers = queue.waiters.len(), "could not claim tasks for waiting pull workers; they get the error and may retry");
+                tracing::debug!(
+                    %error, workers = queue.waiters.len(),
+                    "could not claim tasks for waiting pull workers; they get the error and may retry"
+                );
                 for waiter in queue.waiters.drain(..) {
                     let _ = waiter.reply.send(Err(error.clone()));
                 }
@@ -354,7 +357,10 @@ impl LongPollService {
             }
             Err(error) => {
                 self.node.count_store_error();
-                tracing::debug!(%error, tasks = ended.len(), "could not release undelivered tasks; they run again after their leases have expired");
+                tracing::debug!(
+                    %error, tasks = ended.len(),
+                    "could not release undelivered tasks; they run again after their leases have expired"
+                );
             }
         }
     }

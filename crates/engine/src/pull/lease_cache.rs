@@ -1,8 +1,8 @@
-//! A cache of the leases of pull workers: the task, its lease, and the log quota of its attempt. An entry is dropped when
-//! the attempt ends or the lease has expired.
+//! A cache of the leases of pull workers: the task, its lease, and the log quota of its attempt. An entry is dropped
+//! when the attempt ends or the lease has expired.
 //!
-//! A lease that was granted by another node, or by this one before a restart, is read from the store on the worker's next
-//! request.
+//! A lease that was granted by another node, or by this one before a restart, is read from the store on the worker's
+//! next request.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -179,8 +179,8 @@ async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<Cla
     })
 }
 
-/// Finds the event that causes what a task emits, and its depth. The depth is 0 if the task's event has expired. The event
-/// that created an order is recorded with the order.
+/// Finds the event that causes what a task emits, and its depth. The depth is 0 if the task's event has expired. The
+/// event that created an order is recorded with the order.
 async fn find_cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16), StoreError> {
     if let Some(id) = task.event {
         return Ok((Some(id), store.event(id).await?.map_or(0, |view| view.event.depth())));

@@ -1,7 +1,7 @@
 //! Reads how much of its log quota an attempt has used, if its lease was granted by another node or before a restart.
 //!
-//! The store numbers the lines of a task without separating its attempts. Those of the last attempt are at the end, so the
-//! end is found by binary search, and at most as many lines are read before it as an attempt may log.
+//! The store numbers the lines of a task without separating its attempts. Those of the last attempt are at the end, so
+//! the end is found by binary search, and at most as many lines are read before it as an attempt may log.
 
 use pointsman_core::store::{Store, StoreError, StoredLine};
 use pointsman_core::{TaskId, Timestamp};

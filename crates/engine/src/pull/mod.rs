@@ -98,8 +98,8 @@ impl Engine {
         Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result_bytes: task.max_result_bytes }))
     }
 
-    /// Renews a worker's lease for this duration from now, or for the duration of its claim if none is given. Returns when
-    /// the lease expires.
+    /// Renews a worker's lease for this duration from now, or for the duration of its claim if none is given. Returns
+    /// when the lease expires.
     pub async fn renew_lease(
         &self,
         id: &TaskId,
@@ -153,8 +153,8 @@ impl Engine {
         node.lease_cache.drop_if_lost(&*node.store, id, fence).await.map(|lease| lease.map(|()| 0))
     }
 
-    /// Ends a worker's attempt and stores everything that commits with it. The caller checks for which tenants the worker
-    /// may emit. A snooze lasts at least [`MIN_SNOOZE`].
+    /// Ends a worker's attempt and stores everything that commits with it. The caller checks for which tenants the
+    /// worker may emit. A snooze lasts at least one second.
     pub async fn end_leased_task(
         &self,
         id: &TaskId,

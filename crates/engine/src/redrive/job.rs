@@ -148,8 +148,8 @@ impl RedriveJob {
         }
     }
 
-    /// Waits until all canaries have succeeded. Changes of this node arrive at once, before a task could expire; the store
-    /// is read for tasks that other nodes run, and to confirm failures.
+    /// Waits until all canaries have succeeded. Changes of this node arrive at once, before a task could expire; the
+    /// store is read for tasks that other nodes run, and to confirm failures.
     async fn wait_for_canaries(
         &self,
         canaries: Vec<TaskId>,

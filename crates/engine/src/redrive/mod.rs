@@ -4,9 +4,9 @@
 //!   redrive ─▶ job: read matching tasks ─▶ [canary: retry the first few, wait for them] ─▶ retry the rest, rate limited
 //! ```
 //!
-//! A job runs on the node that started it and ends with it: tasks that it has not retried by then stay in `error`, and the
-//! same redrive can be requested again. All matching tasks are read first, so that a task that fails again is not retried
-//! twice; the oldest are retried first, so that lanes are filled in order.
+//! A job runs on the node that started it and ends with it: tasks that it has not retried by then stay in `error`, and
+//! the same redrive can be requested again. All matching tasks are read first, so that a task that fails again is not
+//! retried twice; the oldest are retried first, so that lanes are filled in order.
 
 mod job;
 

@@ -6,7 +6,7 @@
 //! | reference | the anchor is | a machine's clock that disagrees |
 //! |---|---|---|
 //! | store | the time of the store's server, measured again every few seconds | by more than [`TOLERANCE`]: the node is out of service until it agrees again |
-//! | machine | the machine's own clock, because the store is embedded | by up to [`TOLERANCE`]: is followed at once; by more: is followed when it has lasted ([`confirmation`]) |
+//! | machine | the machine's own clock, because the store is embedded | by up to [`TOLERANCE`]: is followed at once; by more: is followed when it has lasted ([`confirmation_time`]) |
 
 use std::time::Duration;
 
@@ -120,8 +120,8 @@ impl ClockDiscipline {
         (self.time_at(reading.monotonic), change.or_else(|| self.end_suspension(reading.monotonic)))
     }
 
-    /// The server's clock said `server` at some moment between the two readings. It is taken for the time of the answer: it
-    /// is at least that late, so that nothing starts early.
+    /// The server's clock said `server` at some moment between the two readings. It is taken for the time of the
+    /// answer: it is at least that late, so that nothing starts early.
     pub(super) fn apply_measurement(
         &mut self,
         asked: Duration,
@@ -156,8 +156,8 @@ impl ClockDiscipline {
         self.apply_reading(answered).1
     }
 
-    /// The store is embedded, and by the uptime of the machine it is `expected`. A clock that says something else was set
-    /// while no node ran, which is a step like any other.
+    /// The store is embedded, and by the uptime of the machine it is `expected`. A clock that says something else was
+    /// set while no node ran, which is a step like any other.
     pub(super) fn start_from_uptime(
         &mut self,
         reading: ClockReading,
@@ -168,8 +168,8 @@ impl ClockDiscipline {
         self.apply_reading(reading).1
     }
 
-    /// The store is embedded, and was last written at `last_seen`; nothing else is known of how much time has passed. If
-    /// that is still to come, the clock is taken as it is: by an earlier time nothing starts early.
+    /// The store is embedded, and was last written at `last_seen`; nothing else is known of how much time has passed.
+    /// If that is still to come, the clock is taken as it is: by an earlier time nothing starts early.
     pub(super) fn start_from_last_write(
         &mut self,
         reading: ClockReading,

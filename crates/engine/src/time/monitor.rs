@@ -35,7 +35,11 @@ async fn monitor_clock(node: Arc<Node>) {
                 node.time_source.measure_server_clock(async || node.store.read_clock().await).await
             {
                 node.count_store_error();
-                tracing::debug!(%error, "could not measure the store's clock; the node continues with the last measurement and retries in a few seconds");
+                tracing::debug!(
+                    %error,
+                    "could not measure the store's clock; the node continues with the last measurement and retries \
+                     in a few seconds"
+                );
             }
         }
         let is_out = !node.time_source.is_in_service();

@@ -1,15 +1,15 @@
 //! Decides which planned times fire, as a pure function of times.
 //!
 //! ```text
-//!   resolved                                        MISSED ago          now
+//!   resolved                                       MISSED ago          now
 //!      │   ╷     ╷     ╷     ╷     ╷     ╷     ╷      │     ╷     ╷     │     ╷
 //!      └───┴─────┴─────┴─────┴─────┴─────┴─────┴──────┼─────┴─────┴─────┘     next
 //!                    missed: `catch_up` decides       │  fire, late or on time
 //! ```
 //!
-//! A time is *due* at the planned time plus its share of the jitter. Everything is measured from there. A time that is no
-//! longer on time and has been followed by another counts as missed too, so that a frequent schedule does not fire many
-//! times after a short gap.
+//! A time is *due* at the planned time plus its share of the jitter. Everything is measured from there. A time that is
+//! no longer on time and has been followed by another counts as missed too, so that a frequent schedule does not fire
+//! many times after a short gap.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ pub(super) struct DueTimes {
 
 /// Decides which of the planned times after `resolved` that are due by now fire.
 ///
-/// Times that became due a short while ago fire. Missed times follow the catch-up policy: `one` ensures that something runs
-/// after a gap, so it fires the latest of them only if no newer time fires anyway.
+/// Times that became due a short while ago fire. Missed times follow the catch-up policy: `one` ensures that something
+/// runs after a gap, so it fires the latest of them only if no newer time fires anyway.
 pub(super) fn decide_due_times(schedule: &ScheduleSpec, resolved: Timestamp, now: Timestamp) -> DueTimes {
     let (mut planned, has_omitted_older) = newest_planned_times(&schedule.cron, resolved, now);
     // The jitter is less than the gap to the next time, so only the last time can be not due yet.
@@ -67,8 +67,8 @@ pub(super) fn decide_due_times(schedule: &ScheduleSpec, resolved: Timestamp, now
     DueTimes { times, has_omitted_older }
 }
 
-/// The planned times to catch up after the lifting of a rule that paused the schedule from `unmet` on. All of these fire as
-/// caught up.
+/// The planned times to catch up after the lifting of a rule that paused the schedule from `unmet` on. All of these
+/// fire as caught up.
 pub(super) fn times_to_catch_up(
     schedule: &ScheduleSpec,
     unmet: Timestamp,
@@ -91,8 +91,8 @@ pub(super) fn next_due_time(schedule: &ScheduleSpec, resolved: Timestamp) -> Opt
     schedule.cron.next(resolved).map(|planned| due_time(schedule, planned))
 }
 
-/// When a planned time is due: delayed by a part of the jitter that is derived from the schedule's name and the time, so
-/// that all nodes agree, and by less than the gap to the next planned time.
+/// When a planned time is due: delayed by a part of the jitter that is derived from the schedule's name and the time,
+/// so that all nodes agree, and by less than the gap to the next planned time.
 fn due_time(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
     if schedule.jitter.is_zero() {
         return planned;
@@ -109,7 +109,8 @@ fn due_time(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
     planned.plus(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
 }
 
-/// The newest planned times after `after` and up to and including `until`, in order, and whether older ones were omitted.
+/// The newest planned times after `after` and up to and including `until`, in order, and whether older ones were
+/// omitted.
 fn newest_planned_times(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
     let mut before = until.plus(ONE_MICROSECOND);
     let back = std::iter::from_fn(|| {

@@ -71,7 +71,10 @@ impl Cgroup {
     /// Kills every process in the group.
     pub(super) fn kill_all(&self) {
         if let Err(error) = fs::write(self.path.join("cgroup.kill"), "1") {
-            tracing::warn!(%error, path = %self.path.display(), "cannot kill a control group at once; killing its processes one by one");
+            tracing::warn!(
+                %error, path = %self.path.display(),
+                "cannot kill a control group at once; killing its processes one by one"
+            );
         }
     }
 }

@@ -79,8 +79,8 @@ pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
     VariablePresence::No
 }
 
-/// Checks the environment of the other threads if the main thread shows none. If that thread has ended, others may still
-/// run and show it; if none does, the process has ended.
+/// Checks the environment of the other threads if the main thread shows none. If that thread has ended, others may
+/// still run and show it; if none does, the process has ended.
 fn thread_has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
     match ProcessStat::read(pid) {
         None => return VariablePresence::No,

@@ -31,8 +31,8 @@ pub(super) fn build_environment(
         all.insert("HOME".into(), home.into());
     }
     all.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
-    // Last, so that the configuration cannot forge them. An absent value has no variable: an empty one could be mistaken
-    // for a key.
+    // Last, so that the configuration cannot forge them. An absent value has no variable: an empty one could be
+    // mistaken for a key.
     for (name, value) in attempt_variables(task) {
         all.insert(format!("POINTSMAN_{name}"), value.into());
     }

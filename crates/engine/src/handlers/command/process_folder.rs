@@ -1,7 +1,7 @@
 //! A private temporary folder of this process for files of its commands, and the removal of stale ones.
 //!
-//! A process that is killed cannot clean up. So all its files are in one folder with a lock file that is locked as long as
-//! the process lives, and later processes remove the folders whose lock is free.
+//! A process that is killed cannot clean up. So all its files are in one folder with a lock file that is locked as long
+//! as the process lives, and later processes remove the folders whose lock is free.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -55,7 +55,10 @@ fn create_folder(parent: &Path) -> io::Result<ProcessFolder> {
 fn remove_stale_in_background(parent: PathBuf, owner: u32) {
     let sweep = move || remove_stale_folders(&parent, owner);
     if let Err(error) = std::thread::Builder::new().name("pointsman-sweep".into()).spawn(sweep) {
-        tracing::debug!(%error, "could not start the removal of stale temporary folders; the next process removes them");
+        tracing::debug!(
+            %error,
+            "could not start the removal of stale temporary folders; the next process removes them"
+        );
     }
 }
 

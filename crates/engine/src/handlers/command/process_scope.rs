@@ -255,7 +255,8 @@ mod tests {
     use super::super::children::{adopt_orphans, spawn_awaited};
     use super::*;
 
-    /// Runs a script to its end in the scope of a test, and answers the pid it printed and how many processes were killed.
+    /// Runs a script to its end in the scope of a test, and answers the pid it printed and how many processes were
+    /// killed.
     async fn run_and_end_scope(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
         adopt_orphans().unwrap();
         let mut command = Command::new("sh");

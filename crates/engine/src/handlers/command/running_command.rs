@@ -105,7 +105,8 @@ impl RunningCommand {
     }
 }
 
-/// Waits for the command itself; when the attempt is cancelled, sends SIGTERM to its group, and kills everything soon after.
+/// Waits for the command itself; when the attempt is cancelled, sends SIGTERM to its group, and kills everything soon
+/// after.
 async fn wait_or_cancel(
     child: &mut Child,
     scope: &ProcessScope,

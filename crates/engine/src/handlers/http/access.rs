@@ -2,8 +2,8 @@
 //!
 //! A URL in a configuration can lead into networks that its author must not reach: by an address in one of its many
 //! spellings, or by a name that resolves to one. So the address itself is checked, in the two places where a connection
-//! gets it: the literal in the URL (which the URL parser has already normalised) and the resolver. DNS rebinding does not
-//! help, because the connection uses exactly the addresses that were checked.
+//! gets it: the literal in the URL (which the URL parser has already normalised) and the resolver. DNS rebinding does
+//! not help, because the connection uses exactly the addresses that were checked.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

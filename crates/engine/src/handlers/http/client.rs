@@ -47,7 +47,11 @@ fn build_client(access: &NetworkAccess) -> reqwest::Result<Client> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     client_builder(access).build().or_else(|error| {
         // A machine without any root certificates can still deliver to plain HTTP targets.
-        tracing::warn!(%error, "cannot load root certificates; deliveries to HTTPS targets fail until the CA certificates of the system are installed");
+        tracing::warn!(
+            %error,
+            "cannot load root certificates; deliveries to HTTPS targets fail until the CA certificates of the system \
+             are installed"
+        );
         client_builder(access).tls_certs_only([]).build()
     })
 }

@@ -11,9 +11,9 @@
 //! | 3xx | failed: redirects are not followed, because they could lead to addresses that are not allowed |
 //! | anything else, or none | failed |
 //!
-//! The health of the target is stored with the end of the attempt, so that the circuit breaker of the handler opens for a
-//! target that asks to wait or keeps failing, on all nodes and for all its tasks: after 5xx or no response the target counts
-//! as failing, after 429 and 503 with `Retry-After` as busy, otherwise as healthy.
+//! The health of the target is stored with the end of the attempt, so that the circuit breaker of the handler opens for
+//! a target that asks to wait or keeps failing, on all nodes and for all its tasks: after 5xx or no response the target
+//! counts as failing, after 429 and 503 with `Retry-After` as busy, otherwise as healthy.
 //!
 //! Where a request may go is decided on the address it really goes to (see [`NetworkAccess`]), whatever the
 //! name in the URL looks like.

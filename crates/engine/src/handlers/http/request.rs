@@ -13,8 +13,8 @@ use super::signature::signature_header;
 /// The characters that the CloudEvents HTTP binding percent-encodes in a header, in addition to non-ASCII ones.
 const PERCENT_ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
-/// Builds all headers of one attempt. Those of the configuration come first, so that they cannot forge the headers of the
-/// delivery.
+/// Builds all headers of one attempt. Those of the configuration come first, so that they cannot forge the headers of
+/// the delivery.
 pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now: Timestamp) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &target.headers {
