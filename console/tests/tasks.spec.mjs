@@ -162,7 +162,7 @@ test("tasks: a redrive is counted first, can be undone, and shows how far it is"
     await going.getByText("1 of 6").waitFor();
     await look(page, "redrive-going");
     await going.getByRole("button", { name: "Stop" }).click();
-    await going.getByText("stopped: it was told to stop").waitFor();
+    await going.getByText("stopped: on request").waitFor();
     assert.deepEqual((await begun()).map(({ state, retried }) => [state, retried]), [["stopped", 1]]);
     await going.getByRole("button", { name: "Put away" }).click();
     world.target.replies.draft = () => ({});
