@@ -239,7 +239,10 @@ mod tests {
 
     #[test]
     fn an_event_needs_only_a_type() {
-        assert_eq!(parse_event(r#"{"type":"a.b"}"#).unwrap(), NewEvent::new(HandlingKey::new("a.b").unwrap()));
+        assert_eq!(
+            parse_event(r#"{"type":"a.b"}"#).unwrap(),
+            NewEvent::new(HandlingKey::new("a.b").unwrap())
+        );
     }
 
     #[test]

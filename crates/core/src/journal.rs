@@ -23,7 +23,7 @@ impl JournalRange {
 
 /// A page of events, read in one transaction.
 #[derive(Clone, Debug)]
-pub struct JournalPage {
+pub struct EventPage {
     /// Events that matched, ascending (descending when read backwards).
     pub events: Vec<Arc<Event>>,
     /// The last id that was read, matching or not: the next page starts after it.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ClaimRequest, ClaimResult, Result};
 use crate::engine_event::EngineEvent;
-use crate::journal::{EventFilter, JournalPage, JournalRange, Retention};
+use crate::journal::{EventFilter, EventPage, JournalRange, Retention};
 use crate::task::{Task, TaskStatus};
 use crate::{Event, EventId, NewEvent, ObjectKey, TaskId, Tenant, Timestamp};
 
@@ -183,7 +183,7 @@ pub trait Journal: Send + Sync {
 
     /// Reads a page of events in one transaction. It may stop short of `limit` matches to bound the work; the page says
     /// up to which id it has read.
-    async fn read_events(&self, query: JournalQuery) -> Result<JournalPage>;
+    async fn read_events(&self, query: JournalQuery) -> Result<EventPage>;
 
     async fn read_event(&self, id: EventId) -> Result<Option<EventView>>;
 
