@@ -163,7 +163,7 @@ pub struct ChainNode {
     pub role: ChainNodeRole,
 }
 
-/// What an order does at a node.
+/// The role of a node: a step to run, or an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChainNodeRole {

@@ -11,7 +11,7 @@ use crate::{Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, 
 
 /// Where an order moves after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeTransition {
+pub enum StepTransition {
     Success,
     Error {
         return_code: i64,
@@ -52,7 +52,7 @@ pub enum EngineEvent {
     },
     OrderStepEnded {
         order: OrderKey,
-        transition: NodeTransition,
+        transition: StepTransition,
     },
     OrderSetBack {
         order: OrderKey,
@@ -180,9 +180,9 @@ impl EngineEvent {
             | Self::OrderFinished { node, .. }
             | Self::OrderSetBack { node, .. } => json!({"nodeId": node.as_str()}),
             Self::OrderStepEnded { transition, .. } => json!({"nodeTransition": match transition {
-                NodeTransition::Success => json!({"TYPE": "Success"}),
-                NodeTransition::Error { return_code } => json!({"TYPE": "Error", "returnCode": return_code}),
-                NodeTransition::Keep => json!({"TYPE": "Keep"}),
+                StepTransition::Success => json!({"TYPE": "Success"}),
+                StepTransition::Error { return_code } => json!({"TYPE": "Error", "returnCode": return_code}),
+                StepTransition::Keep => json!({"TYPE": "Keep"}),
             }}),
             Self::OrderNodeChanged { node, from, .. } => {
                 json!({"nodeId": node.as_str(), "fromNodeId": from.as_str()})

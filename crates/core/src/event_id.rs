@@ -143,7 +143,7 @@ mod tests {
 
     const HOUR: u64 = 3_600_000_000;
 
-    fn at(millis: i64) -> Timestamp {
+    fn timestamp_millis(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
     }
 
@@ -180,56 +180,62 @@ mod tests {
 
     #[test]
     fn an_id_is_the_millisecond_times_1000() {
-        let mut clock = EventIdGenerator::new(EventId::ZERO, at(1_478_257_655_827));
-        assert_eq!(clock.next_id(at(1_478_257_655_827)).get(), 1_478_257_655_827_000);
-        assert_eq!(clock.next_id(at(1_478_257_655_827)).get(), 1_478_257_655_827_001);
-        assert_eq!(clock.next_id(at(1_478_257_655_828)).get(), 1_478_257_655_828_000);
+        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(1_478_257_655_827));
+        assert_eq!(clock.next_id(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_000);
+        assert_eq!(clock.next_id(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_001);
+        assert_eq!(clock.next_id(timestamp_millis(1_478_257_655_828)).get(), 1_478_257_655_828_000);
     }
 
     #[test]
     fn a_clock_that_steps_back_never_makes_an_id_smaller() {
-        let mut clock = EventIdGenerator::new(EventId::ZERO, at(5_000));
-        let first = clock.next_id(at(5_000));
-        assert_eq!(clock.next_id(at(1_000)).get(), first.get() + 1);
-        let mut restarted = EventIdGenerator::new(clock.last_id(), at(500));
-        assert_eq!(restarted.next_id(at(500)).get(), first.get() + 2);
+        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
+        let first = clock.next_id(timestamp_millis(5_000));
+        assert_eq!(clock.next_id(timestamp_millis(1_000)).get(), first.get() + 1);
+        let mut restarted = EventIdGenerator::new(clock.last_id(), timestamp_millis(500));
+        assert_eq!(restarted.next_id(timestamp_millis(500)).get(), first.get() + 2);
     }
 
     #[test]
     fn ids_continue_after_those_of_other_nodes() {
-        let mut clock = EventIdGenerator::new(EventId::ZERO, at(5_000));
-        let own = clock.next_id(at(5_000));
+        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
+        let own = clock.next_id(timestamp_millis(5_000));
         clock.advance_past(EventId(own.get() + 10));
-        assert_eq!(clock.next_id(at(5_000)).get(), own.get() + 11);
+        assert_eq!(clock.next_id(timestamp_millis(5_000)).get(), own.get() + 11);
         clock.advance_past(own);
-        assert_eq!(clock.next_id(at(5_000)).get(), own.get() + 12);
-        assert_eq!(clock.observed_time(), at(5_000));
+        assert_eq!(clock.next_id(timestamp_millis(5_000)).get(), own.get() + 12);
+        assert_eq!(clock.observed_time(), timestamp_millis(5_000));
     }
 
     #[test]
     fn a_clock_jump_ahead_is_capped_and_does_not_spoil_the_ids() {
         let start = 1_700_000_000_000;
         let ten_years = 10 * 365 * 86_400_000;
-        let mut clock = EventIdGenerator::new(EventId::ZERO, at(start));
+        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(start));
         for _ in 0..10_000 {
-            assert!(clock.next_id(at(start + ten_years)).get() <= start as u64 * 1000 + HOUR + 10_000);
+            assert!(
+                clock.next_id(timestamp_millis(start + ten_years)).get()
+                    <= start as u64 * 1000 + HOUR + 10_000
+            );
         }
-        clock.observe_clock(at(start + ten_years));
-        assert!(clock.next_id(at(start + ten_years)).get() <= start as u64 * 1000 + 2 * HOUR + 10_000);
+        clock.observe_clock(timestamp_millis(start + ten_years));
+        assert!(
+            clock.next_id(timestamp_millis(start + ten_years)).get()
+                <= start as u64 * 1000 + 2 * HOUR + 10_000
+        );
         // Corrected: after two hours at the most, ids follow the time again.
         let later = start + 3 * 3_600_000;
-        clock.observe_clock(at(later));
-        assert_eq!(clock.next_id(at(later)).timestamp(), at(later));
+        clock.observe_clock(timestamp_millis(later));
+        assert_eq!(clock.next_id(timestamp_millis(later)).timestamp(), timestamp_millis(later));
     }
 
     #[test]
     fn ids_catch_up_after_a_genuine_clock_jump() {
-        let mut clock = EventIdGenerator::new(EventId::ZERO, at(0));
+        let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(0));
         let two_days = 48 * 3_600_000;
         for _ in 0..48 {
-            clock.observe_clock(at(two_days));
+            clock.observe_clock(timestamp_millis(two_days));
         }
-        assert_eq!(clock.next_id(at(two_days)).timestamp(), at(two_days));
+        assert_eq!(clock.next_id(timestamp_millis(two_days)).timestamp(), timestamp_millis(two_days));
     }
 
     #[test]

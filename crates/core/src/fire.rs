@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::{NewCollectionRun, NewOrder};
 use crate::{EventId, NewEvent, TaskId, Timestamp};
 
-/// Which planned times fire afterwards that passed while no node ran, or while the schedule was paused.
+/// The policy for planned times that passed while no node ran, or while the schedule was paused: which fire later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CatchUpPolicy {
@@ -22,7 +22,7 @@ pub enum CatchUpPolicy {
     None,
 }
 
-/// What to do at a planned time while the task or order of the previous fire is unfinished.
+/// The policy for a planned time at which the task or order of the previous fire is unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OverlapPolicy {
@@ -35,7 +35,7 @@ pub enum OverlapPolicy {
     Cancel,
 }
 
-/// What a fire creates.
+/// The action of a fire.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FireAction {
     EmitEvent(Box<NewEvent>),
@@ -94,7 +94,7 @@ pub enum SkipReason {
     Missed,
     /// The source, the collection or the chain is no longer defined.
     #[serde(rename = "gone")]
-    Undefined,
+    TargetUndefined,
 }
 
 impl FireOutcome {
@@ -114,7 +114,7 @@ impl FireOutcome {
             Self::Skipped(SkipReason::PausedByRule) => Some("held"),
             Self::Skipped(SkipReason::Overlap) => Some("overlap"),
             Self::Skipped(SkipReason::Missed) => Some("missed"),
-            Self::Skipped(SkipReason::Undefined) => Some("gone"),
+            Self::Skipped(SkipReason::TargetUndefined) => Some("gone"),
         }
     }
 }

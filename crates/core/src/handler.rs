@@ -19,7 +19,7 @@ pub enum LaneOrdering {
     None,
 }
 
-/// What happens to a lane whose head fails for good.
+/// The policy for a lane whose head fails for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaneFailurePolicy {
@@ -30,7 +30,7 @@ pub enum LaneFailurePolicy {
     Halt,
 }
 
-/// Which of a handler's attempts are published as engine events.
+/// Selects the attempts of a handler that are published as engine events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObservePolicy {

@@ -136,7 +136,7 @@ impl PathFilter {
     }
 }
 
-/// How many rows are kept, and for how long.
+/// The limits by number and by age beyond which old rows are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     pub max_count: u64,

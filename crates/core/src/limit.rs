@@ -57,7 +57,7 @@ impl Rate {
         Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// How many may start at once after a pause: a tenth of the count.
+    /// The number of starts at once after a pause: a tenth of the count.
     fn burst(self) -> u32 {
         (self.count / 10).max(1)
     }

@@ -17,7 +17,7 @@ pub struct OutageTracker {
     start_noticed: bool,
 }
 
-/// What to log about an outage.
+/// A change of an outage that is worth a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageNotice {
     Started,

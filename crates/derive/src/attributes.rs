@@ -87,14 +87,14 @@ fn parse_priority(meta: &ParseNestedMeta<'_>) -> Result<u16> {
 mod tests {
     use super::*;
 
-    fn read(attributes: &str) -> Result<EventAttributes> {
+    fn parse_attributes(attributes: &str) -> Result<EventAttributes> {
         let input: syn::DeriveInput =
             syn::parse_str(&format!("{attributes} struct E {{ id: u32 }}")).unwrap();
         EventAttributes::parse(&input.attrs, &input.ident)
     }
 
     fn error_text(attributes: &str) -> String {
-        match read(attributes) {
+        match parse_attributes(attributes) {
             Ok(_) => panic!("{attributes} was accepted"),
             Err(error) => error.to_string(),
         }
@@ -106,11 +106,13 @@ mod tests {
             r#"#[event(type = "a.b", key = "k:{id}", sub = self.part(), priority = 9000)]"#,
             r#"#[event(type = "a.b")] #[event(key = "k:{id}", sub = self.part())] #[event(priority = 9000)]"#,
         ] {
-            let read = read(text).ok().unwrap();
-            assert_eq!(read.kind.value(), "a.b");
-            assert!(matches!(read.key, Some(KeySource::Template(template)) if template.value() == "k:{id}"));
-            assert!(matches!(read.sub, Some(KeySource::Expression(_))));
-            assert_eq!(read.priority, Some(9000));
+            let parsed = parse_attributes(text).ok().unwrap();
+            assert_eq!(parsed.kind.value(), "a.b");
+            assert!(
+                matches!(parsed.key, Some(KeySource::Template(template)) if template.value() == "k:{id}")
+            );
+            assert!(matches!(parsed.sub, Some(KeySource::Expression(_))));
+            assert_eq!(parsed.priority, Some(9000));
         }
     }
 

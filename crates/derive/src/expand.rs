@@ -57,13 +57,13 @@ fn expand_key_method(name: &TokenStream, source: &KeySource, fields: &Fields) ->
 mod tests {
     use super::*;
 
-    fn expanded(item: &str) -> Result<String> {
+    fn expand_item(item: &str) -> Result<String> {
         expand_event(&syn::parse_str(item).unwrap()).map(|tokens| tokens.to_string())
     }
 
     #[test]
     fn a_struct_expands_to_an_impl() {
-        let out = expanded(
+        let out = expand_item(
             r#"#[event(type = "a.b", key = "k:{id}", sub = self.part(), priority = 7)] struct E { id: u32 }"#,
         )
         .unwrap();
@@ -80,13 +80,13 @@ mod tests {
 
     #[test]
     fn omitted_attributes_keep_their_defaults() {
-        let out = expanded(r#"#[event(type = "a")] struct E;"#).unwrap();
+        let out = expand_item(r#"#[event(type = "a")] struct E;"#).unwrap();
         assert!(!out.contains("fn ") && !out.contains("PRIORITY"), "{out}");
     }
 
     #[test]
     fn only_structs_can_be_events() {
-        let error = expanded(r#"#[event(type = "a")] enum E { A, B }"#).unwrap_err();
+        let error = expand_item(r#"#[event(type = "a")] enum E { A, B }"#).unwrap_err();
         assert!(error.to_string().contains("an event is a struct"));
     }
 }

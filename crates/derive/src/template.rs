@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use proc_macro2::Span;
 
-    fn read(template: &str, fields: &str) -> Result<KeyTemplate> {
+    fn parse_template(template: &str, fields: &str) -> Result<KeyTemplate> {
         let item: syn::ItemStruct = syn::parse_str(&format!("struct E {fields}")).unwrap();
         KeyTemplate::parse(&LitStr::new(template, Span::call_site()), &item.fields)
     }
@@ -83,21 +83,23 @@ mod tests {
             ("{{{id}}}", "{{{}}}", 1),
             ("settings", "settings", 0),
         ] {
-            let read = read(template, named).ok().unwrap();
-            assert_eq!((read.format.as_str(), read.fields.len()), (format, count), "{template}");
+            let parsed = parse_template(template, named).ok().unwrap();
+            assert_eq!((parsed.format.as_str(), parsed.fields.len()), (format, count), "{template}");
         }
-        assert_eq!(read("u:{0}", "(u32);").ok().unwrap().format, "u:{}");
+        assert_eq!(parse_template("u:{0}", "(u32);").ok().unwrap().format, "u:{}");
     }
 
     #[test]
     fn errors_say_what_to_write() {
-        let error = |template: &str| read(template, "{ id: u32, title: String }").err().unwrap().to_string();
+        let error = |template: &str| {
+            parse_template(template, "{ id: u32, title: String }").err().unwrap().to_string()
+        };
         assert_eq!(error("record:{idd}"), "there is no field `idd`; there is `id`, `title`");
         assert!(error("record:{id").contains("not closed"));
         assert!(error("record:id}").contains("closes nothing"));
         assert!(error("{}").contains("no field ``"));
         assert!(error("").contains("1 to 512 bytes"));
         assert!(error("a\nb").contains("control characters"));
-        assert!(read("{x}", ";").err().unwrap().to_string().contains("the struct has none"));
+        assert!(parse_template("{x}", ";").err().unwrap().to_string().contains("the struct has none"));
     }
 }

@@ -65,7 +65,7 @@ pub(super) enum SpecialWeekday {
 /// One month of one year.
 #[derive(Clone, Copy)]
 struct MonthOfYear {
-    length: u8,
+    day_count: u8,
     /// The weekday of its first day.
     first_weekday: u8,
     /// Days from 1970-01-01 to its first day.
@@ -76,7 +76,7 @@ impl DayFields {
     /// The days of this month that match.
     pub(super) fn matching_days(&self, year: i16, month: u8) -> NumberSet {
         let month = MonthOfYear::new(year, month);
-        let all = NumberSet::from_range(1, month.length);
+        let all = NumberSet::from_range(1, month.day_count);
         if self.month_field.is_unrestricted() && self.week_field.is_unrestricted() {
             return all;
         }
@@ -94,7 +94,7 @@ impl MonthOfYear {
     fn new(year: i16, month: u8) -> Self {
         let first = jiff::civil::date(year, month as i8, 1);
         Self {
-            length: first.days_in_month() as u8,
+            day_count: first.days_in_month() as u8,
             first_weekday: first.weekday().to_sunday_zero_offset() as u8,
             first_day_since_1970: days_since_1970(first),
         }
@@ -114,7 +114,7 @@ impl MonthOfYear {
         match self.weekday_of(day) {
             6 if day == 1 => 3,
             6 => day - 1,
-            0 if day == self.length => day - 2,
+            0 if day == self.day_count => day - 2,
             0 => day + 1,
             _ => day,
         }
@@ -136,14 +136,14 @@ impl MonthDayField {
         for special_day in &self.special_days {
             let day = match *special_day {
                 SpecialMonthDay::Last { days_before } => {
-                    month.length.checked_sub(days_before).filter(|day| *day > 0)
+                    month.day_count.checked_sub(days_before).filter(|day| *day > 0)
                 }
                 SpecialMonthDay::LastWeekday { days_before } => {
-                    let day = month.length.checked_sub(days_before).filter(|day| *day > 0);
+                    let day = month.day_count.checked_sub(days_before).filter(|day| *day > 0);
                     day.map(|day| month.nearest_weekday(day))
                 }
                 SpecialMonthDay::NearestWeekday { day } => {
-                    (day <= month.length).then(|| month.nearest_weekday(day))
+                    (day <= month.day_count).then(|| month.nearest_weekday(day))
                 }
             };
             day.into_iter().for_each(|day| days.insert(day));
@@ -169,8 +169,8 @@ impl WeekdayField {
                     days.insert(month.first_day_on(weekday) + (nth - 1) * 7)
                 }
                 SpecialWeekday::Last { weekday } => {
-                    let back = (month.weekday_of(month.length) + 7 - weekday) % 7;
-                    days.insert(month.length - back);
+                    let back = (month.weekday_of(month.day_count) + 7 - weekday) % 7;
+                    days.insert(month.day_count - back);
                 }
                 SpecialWeekday::Alternate { weekday } => {
                     let first = month.first_day_on(weekday);
@@ -204,7 +204,7 @@ mod tests {
         WeekdayField { listed_days: NumberSet::from_range(0, 6), special_days: [].into(), is_star: true }
     }
 
-    fn by_month(special_day: SpecialMonthDay, year: i16, month: u8) -> Vec<u8> {
+    fn days_by_special_month_day(special_day: SpecialMonthDay, year: i16, month: u8) -> Vec<u8> {
         let field = MonthDayField {
             listed_days: NumberSet::default(),
             special_days: [special_day].into(),
@@ -213,7 +213,7 @@ mod tests {
         day_fields(field, every_weekday(), DayFieldMatch::Both).matching_days(year, month).iter().collect()
     }
 
-    fn by_week(special_day: SpecialWeekday, year: i16, month: u8) -> Vec<u8> {
+    fn days_by_special_weekday(special_day: SpecialWeekday, year: i16, month: u8) -> Vec<u8> {
         let field = WeekdayField {
             listed_days: NumberSet::default(),
             special_days: [special_day].into(),
@@ -224,28 +224,28 @@ mod tests {
 
     #[test]
     fn the_last_day_and_days_before_it_match() {
-        assert_eq!(by_month(SpecialMonthDay::Last { days_before: 0 }, 2024, 2), [29]);
-        assert_eq!(by_month(SpecialMonthDay::Last { days_before: 3 }, 2025, 2), [25]);
-        assert_eq!(by_month(SpecialMonthDay::Last { days_before: 30 }, 2025, 1), [1]);
-        assert!(by_month(SpecialMonthDay::Last { days_before: 30 }, 2025, 4).is_empty());
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::Last { days_before: 0 }, 2024, 2), [29]);
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::Last { days_before: 3 }, 2025, 2), [25]);
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::Last { days_before: 30 }, 2025, 1), [1]);
+        assert!(days_by_special_month_day(SpecialMonthDay::Last { days_before: 30 }, 2025, 4).is_empty());
     }
 
     #[test]
     fn the_nearest_weekday_stays_in_its_month() {
         // 1 November 2025 is a Saturday, 31 May 2026 a Sunday, 15 March 2026 a Sunday.
-        assert_eq!(by_month(SpecialMonthDay::NearestWeekday { day: 1 }, 2025, 11), [3]);
-        assert_eq!(by_month(SpecialMonthDay::NearestWeekday { day: 31 }, 2026, 5), [29]);
-        assert_eq!(by_month(SpecialMonthDay::NearestWeekday { day: 15 }, 2026, 3), [16]);
-        assert_eq!(by_month(SpecialMonthDay::LastWeekday { days_before: 0 }, 2026, 5), [29]);
-        assert!(by_month(SpecialMonthDay::NearestWeekday { day: 31 }, 2026, 4).is_empty());
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWeekday { day: 1 }, 2025, 11), [3]);
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWeekday { day: 31 }, 2026, 5), [29]);
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::NearestWeekday { day: 15 }, 2026, 3), [16]);
+        assert_eq!(days_by_special_month_day(SpecialMonthDay::LastWeekday { days_before: 0 }, 2026, 5), [29]);
+        assert!(days_by_special_month_day(SpecialMonthDay::NearestWeekday { day: 31 }, 2026, 4).is_empty());
     }
 
     #[test]
     fn nth_and_last_weekdays_match_once_a_month() {
-        assert_eq!(by_week(SpecialWeekday::Nth { weekday: 5, nth: 3 }, 2026, 5), [15]);
-        assert_eq!(by_week(SpecialWeekday::Nth { weekday: 5, nth: 5 }, 2026, 5), [29]);
-        assert!(by_week(SpecialWeekday::Nth { weekday: 1, nth: 5 }, 2026, 2).is_empty());
-        assert_eq!(by_week(SpecialWeekday::Last { weekday: 5 }, 2026, 2), [27]);
+        assert_eq!(days_by_special_weekday(SpecialWeekday::Nth { weekday: 5, nth: 3 }, 2026, 5), [15]);
+        assert_eq!(days_by_special_weekday(SpecialWeekday::Nth { weekday: 5, nth: 5 }, 2026, 5), [29]);
+        assert!(days_by_special_weekday(SpecialWeekday::Nth { weekday: 1, nth: 5 }, 2026, 2).is_empty());
+        assert_eq!(days_by_special_weekday(SpecialWeekday::Last { weekday: 5 }, 2026, 2), [27]);
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
         let mut matching = Vec::new();
         for year in 1970..1980 {
             for month in 1..=12 {
-                for day in by_week(SpecialWeekday::Alternate { weekday: 0 }, year, month) {
+                for day in days_by_special_weekday(SpecialWeekday::Alternate { weekday: 0 }, year, month) {
                     matching.push(days_since_1970(jiff::civil::date(year, month as i8, day as i8)));
                 }
             }

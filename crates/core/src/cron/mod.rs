@@ -44,7 +44,7 @@ use std::fmt;
 pub use bad_expression::BadExpression;
 pub use expression::Expression;
 pub use field::CronField;
-pub use schedule::{Schedule, Upcoming};
+pub use schedule::{Schedule, UpcomingTimes};
 pub use zone::{BadZone, Zone};
 
 /// How fields are interpreted.

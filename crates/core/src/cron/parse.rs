@@ -94,7 +94,7 @@ fn never_fires_error(
     let in_any_year = CalendarFields { years: Years::All, ..calendar };
     match year {
         Some(year) if in_any_year.find_from(0, Direction::Forward).is_some() => {
-            CronField::Year.error(year.column, format!("never fires: no such day comes in {}", quote_shortened(year)))
+            CronField::Year.error(year.column, format!("never fires: no such day occurs in {}", quote_shortened(year)))
         }
         _ => CronField::DayOfMonth.error(
             month_field.column,

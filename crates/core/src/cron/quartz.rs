@@ -17,7 +17,7 @@ pub(super) fn parse_days(
     let month = parse_month_days(month_field)?;
     let week = parse_weekdays(week_field)?;
     if month_field.text == "?" && week_field.text == "?" {
-        let problem = "`?` stands in one of the two day fields; write `*` in the other";
+        let problem = "`?` is allowed in only one of the two day fields; write `*` in the other";
         return Err(CronField::DayOfWeek.error(week_field.column, problem));
     }
     if !month.is_unrestricted() && !week.is_unrestricted() {

@@ -9,7 +9,7 @@
 use super::calendar::{CalendarFields, DstHandling};
 use super::expression::{Expression, Recurrence};
 use super::number_set::Direction;
-use super::zone::{LocalTimeMatch, OffsetChange, Zone};
+use super::zone::{LocalTimeResolution, OffsetChange, Zone};
 use super::{BadExpression, Dialect};
 use crate::Timestamp;
 
@@ -62,8 +62,8 @@ impl Schedule {
     }
 
     /// The planned times after `after`, in order.
-    pub fn upcoming(&self, after: Timestamp) -> Upcoming<'_> {
-        Upcoming { schedule: self, after: Some(after) }
+    pub fn upcoming(&self, after: Timestamp) -> UpcomingTimes<'_> {
+        UpcomingTimes { schedule: self, after: Some(after) }
     }
 
     /// The planned times after `from`, up to and including `to`: those that a node that last checked at `from` has to
@@ -77,20 +77,25 @@ impl Schedule {
         let found = match self.expression.recurrence() {
             Recurrence::Interval(interval) => interval.find_from(from, direction),
             Recurrence::Calendar(calendar) => match calendar.times.dst_handling {
-                DstHandling::Fixed => self.find_fixed(calendar, from, direction),
-                DstHandling::Interval => self.find_interval(calendar, from, direction),
+                DstHandling::Fixed => self.find_fixed_time_from(calendar, from, direction),
+                DstHandling::Interval => self.find_interval_time_from(calendar, from, direction),
             },
         };
         let planned = found.filter(|second| (0..=LAST_SECOND).contains(second))?;
         Some(Timestamp::from_micros(planned * MICROS_PER_SECOND))
     }
 
-    fn find_fixed(&self, calendar: &CalendarFields, from: i64, direction: Direction) -> Option<i64> {
+    fn find_fixed_time_from(
+        &self,
+        calendar: &CalendarFields,
+        from: i64,
+        direction: Direction,
+    ) -> Option<i64> {
         // Forward the search starts from the second before, so that it walks into a gap that ends at `from`.
         let start = direction.select(from - 1, from);
         let offset = self.zone.offset_seconds_at(start);
         let mut local = start + offset + direction.select(1, 0);
-        if let LocalTimeMatch::Fold(fold) = self.zone.resolve_local(start + offset)
+        if let LocalTimeResolution::Fold(fold) = self.zone.resolve_local(start + offset)
             && offset == fold.after
         {
             // In the second pass all repeated times have fired.
@@ -98,16 +103,21 @@ impl Schedule {
         }
         let found = calendar.find_from(local, direction)?;
         Some(match self.zone.resolve_local(found) {
-            LocalTimeMatch::Once(instant) => instant,
-            LocalTimeMatch::Gap(gap) => gap.at,
-            LocalTimeMatch::Fold(fold) => found - fold.before,
+            LocalTimeResolution::Once(instant) => instant,
+            LocalTimeResolution::Gap(gap) => gap.at,
+            LocalTimeResolution::Fold(fold) => found - fold.before,
         })
     }
 
-    fn find_interval(&self, calendar: &CalendarFields, from: i64, direction: Direction) -> Option<i64> {
+    fn find_interval_time_from(
+        &self,
+        calendar: &CalendarFields,
+        from: i64,
+        direction: Direction,
+    ) -> Option<i64> {
         let offset = self.zone.offset_seconds_at(from);
         let mut local = from + offset;
-        if let LocalTimeMatch::Fold(fold) = self.zone.resolve_local(local) {
+        if let LocalTimeResolution::Fold(fold) = self.zone.resolve_local(local) {
             if let Some(found) = find_in_fold(calendar, fold, from, direction) {
                 return Some(found);
             }
@@ -116,9 +126,9 @@ impl Schedule {
         loop {
             let found = calendar.find_from(local, direction)?;
             match self.zone.resolve_local(found) {
-                LocalTimeMatch::Once(instant) => return Some(instant),
-                LocalTimeMatch::Fold(fold) => return Some(found - fold.pass_offsets(direction).0),
-                LocalTimeMatch::Gap(gap) => local = gap.first_unaffected(direction),
+                LocalTimeResolution::Once(instant) => return Some(instant),
+                LocalTimeResolution::Fold(fold) => return Some(found - fold.pass_offsets(direction).0),
+                LocalTimeResolution::Gap(gap) => local = gap.first_unaffected(direction),
             }
         }
     }
@@ -151,12 +161,12 @@ fn find_in_fold(
 
 /// See [`Schedule::upcoming`].
 #[derive(Clone, Debug)]
-pub struct Upcoming<'s> {
+pub struct UpcomingTimes<'s> {
     schedule: &'s Schedule,
     after: Option<Timestamp>,
 }
 
-impl Iterator for Upcoming<'_> {
+impl Iterator for UpcomingTimes<'_> {
     type Item = Timestamp;
 
     fn next(&mut self) -> Option<Timestamp> {
@@ -165,4 +175,4 @@ impl Iterator for Upcoming<'_> {
     }
 }
 
-impl std::iter::FusedIterator for Upcoming<'_> {}
+impl std::iter::FusedIterator for UpcomingTimes<'_> {}

@@ -15,7 +15,7 @@ use crate::Timestamp;
 const LOOKAHEAD_SECONDS: i64 = 731 * 86_400;
 
 impl Schedule {
-    /// What this schedule does after `after` that its author may not expect, one sentence each.
+    /// Warnings about behaviour after `after` that its author may not expect, one sentence each.
     pub fn warnings(&self, after: Timestamp) -> Vec<String> {
         if self.next(after).is_none() {
             return vec![format!("never fires after {after}: {}", self.expression().describe())];
@@ -62,8 +62,8 @@ impl Schedule {
                 format!("does not exist and fires at {} instead", to.strftime("%H:%M"))
             }
             (true, DstHandling::Interval) => "does not exist and is left out".into(),
-            (false, DstHandling::Fixed) => "comes twice and fires the first time only".into(),
-            (false, DstHandling::Interval) => "comes twice and fires both times".into(),
+            (false, DstHandling::Fixed) => "occurs twice and fires the first time only".into(),
+            (false, DstHandling::Interval) => "occurs twice and fires both times".into(),
         };
         format!(
             "the clocks of {} go from {} to {} on {}: {} {effect}",
@@ -144,7 +144,7 @@ fn missing_days_warnings(calendar: &CalendarFields) -> Vec<String> {
         if !without.is_empty() {
             let names = join_with_and(without.into_iter().map(month_name).collect());
             warnings.push(format!(
-                "day {day} does not come in {names}; the last day of a month is `L` in Quartz"
+                "day {day} does not occur in {names}; the last day of a month is `L` in Quartz"
             ));
         } else if day == 29 && calendar.months.contains(2) {
             warnings.push("February has a day 29 in leap years only".to_owned());
@@ -246,7 +246,7 @@ mod tests {
             &[
                 "the clocks of Europe/Berlin go from 02:00 to 03:00 on 2026-03-29: 02:30 does not exist and fires at \
              03:00 instead",
-                "go from 03:00 to 02:00 on 2026-10-25: 02:30 comes twice and fires the first time only",
+                "go from 03:00 to 02:00 on 2026-10-25: 02:30 occurs twice and fires the first time only",
             ],
         );
         assert_warnings_contain(
@@ -262,7 +262,7 @@ mod tests {
         assert_warnings_contain(
             "0 0 31 * *",
             "UTC",
-            &["day 31 does not come in February, April, June, September and November"],
+            &["day 31 does not occur in February, April, June, September and November"],
         );
         assert_warnings_contain("0 0 29 2 *", "UTC", &["leap years only"]);
         assert_warnings_contain("0 0 0 ? * 6#5", "UTC", &["no fifth Friday", "`6L`"]);

@@ -58,14 +58,16 @@ impl Zone {
     }
 
     /// Resolves a local time to the instants at which it occurs.
-    pub(super) fn resolve_local(&self, local: i64) -> LocalTimeMatch {
+    pub(super) fn resolve_local(&self, local: i64) -> LocalTimeResolution {
         match self.rules.to_ambiguous_timestamp(to_civil(local)).offset() {
-            AmbiguousOffset::Unambiguous { offset } => LocalTimeMatch::Once(local - offset_seconds(offset)),
+            AmbiguousOffset::Unambiguous { offset } => {
+                LocalTimeResolution::Once(local - offset_seconds(offset))
+            }
             AmbiguousOffset::Gap { before, after } => {
-                LocalTimeMatch::Gap(self.find_offset_change(local, before, after))
+                LocalTimeResolution::Gap(self.find_offset_change(local, before, after))
             }
             AmbiguousOffset::Fold { before, after } => {
-                LocalTimeMatch::Fold(self.find_offset_change(local, before, after))
+                LocalTimeResolution::Fold(self.find_offset_change(local, before, after))
             }
         }
     }
@@ -134,7 +136,7 @@ fn to_timestamp(instant: i64) -> Timestamp {
 
 /// The instants at which a local time occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LocalTimeMatch {
+pub(super) enum LocalTimeResolution {
     Once(i64),
     /// The clock was set forward over it: it does not occur.
     Gap(OffsetChange),
@@ -187,7 +189,7 @@ impl OffsetChange {
 mod tests {
     use super::*;
 
-    fn local(text: &str) -> i64 {
+    fn local_seconds(text: &str) -> i64 {
         let at: jiff::civil::DateTime = text.parse().unwrap();
         Offset::UTC.to_timestamp(at).unwrap().as_second()
     }
@@ -197,17 +199,32 @@ mod tests {
         let berlin = Zone::from_name("europe/berlin").unwrap();
         assert_eq!(berlin.name(), "Europe/Berlin");
         assert_eq!(
-            berlin.resolve_local(local("2026-01-01T12:00")),
-            LocalTimeMatch::Once(local("2026-01-01T11:00"))
+            berlin.resolve_local(local_seconds("2026-01-01T12:00")),
+            LocalTimeResolution::Once(local_seconds("2026-01-01T11:00"))
         );
-        let forward = OffsetChange { at: local("2026-03-29T01:00"), before: 3600, after: 7200 };
-        assert_eq!(berlin.resolve_local(local("2026-03-29T02:00")), LocalTimeMatch::Gap(forward));
-        assert_eq!(berlin.resolve_local(local("2026-03-29T02:59:59")), LocalTimeMatch::Gap(forward));
-        assert_eq!(forward.affected_local_times(), (local("2026-03-29T02:00"), local("2026-03-29T03:00")));
-        let back = OffsetChange { at: local("2026-10-25T01:00"), before: 7200, after: 3600 };
-        assert_eq!(berlin.resolve_local(local("2026-10-25T02:00")), LocalTimeMatch::Fold(back));
-        assert_eq!(berlin.resolve_local(local("2026-10-25T02:59:59")), LocalTimeMatch::Fold(back));
-        assert_eq!(back.affected_local_times(), (local("2026-10-25T02:00"), local("2026-10-25T03:00")));
+        let forward = OffsetChange { at: local_seconds("2026-03-29T01:00"), before: 3600, after: 7200 };
+        assert_eq!(
+            berlin.resolve_local(local_seconds("2026-03-29T02:00")),
+            LocalTimeResolution::Gap(forward)
+        );
+        assert_eq!(
+            berlin.resolve_local(local_seconds("2026-03-29T02:59:59")),
+            LocalTimeResolution::Gap(forward)
+        );
+        assert_eq!(
+            forward.affected_local_times(),
+            (local_seconds("2026-03-29T02:00"), local_seconds("2026-03-29T03:00"))
+        );
+        let back = OffsetChange { at: local_seconds("2026-10-25T01:00"), before: 7200, after: 3600 };
+        assert_eq!(berlin.resolve_local(local_seconds("2026-10-25T02:00")), LocalTimeResolution::Fold(back));
+        assert_eq!(
+            berlin.resolve_local(local_seconds("2026-10-25T02:59:59")),
+            LocalTimeResolution::Fold(back)
+        );
+        assert_eq!(
+            back.affected_local_times(),
+            (local_seconds("2026-10-25T02:00"), local_seconds("2026-10-25T03:00"))
+        );
     }
 
     #[test]

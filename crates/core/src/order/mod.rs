@@ -21,7 +21,7 @@ pub use ended_order::{BadOrderOutcome, EndedOrder, OrderOutcome};
 pub use statistics::OrderStatistics;
 
 use crate::chain::{Chain, ChainNodeId, ChainNodeRole, ChainState, OrderKey};
-use crate::engine_event::{EngineEvent, FileBasedChange, NodeTransition};
+use crate::engine_event::{EngineEvent, FileBasedChange, StepTransition};
 use crate::task::TaskSeq;
 use crate::{EventId, HandlerName, Json, Priority, TaskId, Tenant, Timestamp};
 
@@ -186,11 +186,11 @@ impl Order {
         };
         match outcome {
             StepOutcome::Unfinished => {
-                effects.push(step_ended(NodeTransition::Keep));
+                effects.push(step_ended(StepTransition::Keep));
                 self.rerun_step(chain, state, effects);
             }
             StepOutcome::WillRetry => {
-                effects.push(step_ended(NodeTransition::Keep));
+                effects.push(step_ended(StepTransition::Keep));
                 let (order, node) = (order.clone(), self.node.clone());
                 effects.push(OrderEffect::Publish(EngineEvent::OrderSetBack { order, node }));
                 self.rerun_step(chain, state, effects);
@@ -198,13 +198,13 @@ impl Order {
             StepOutcome::Success { value } => {
                 self.task = None;
                 self.value = value.unwrap_or_else(|| self.value.clone());
-                effects.push(step_ended(NodeTransition::Success));
+                effects.push(step_ended(StepTransition::Success));
                 self.step_succeeded = true;
                 self.move_to_next_node(chain, state, effects);
             }
             StepOutcome::Error { return_code } => {
                 let task = self.task.take();
-                effects.push(step_ended(NodeTransition::Error { return_code }));
+                effects.push(step_ended(StepTransition::Error { return_code }));
                 let on_error = self.current_role(chain).and_then(|role| match role {
                     ChainNodeRole::Step(step) => step.on_error.clone(),
                     ChainNodeRole::End => None,
@@ -224,7 +224,7 @@ impl Order {
             StepOutcome::Canceled { running } => {
                 self.suspended_by_task = self.task.take();
                 if running {
-                    effects.push(step_ended(NodeTransition::Error { return_code: 1 }));
+                    effects.push(step_ended(StepTransition::Error { return_code: 1 }));
                 }
                 self.suspend(effects);
             }

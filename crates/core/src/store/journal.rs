@@ -166,8 +166,8 @@ pub trait Journal: Send + Sync {
         idempotency: IdempotencyKey,
     ) -> Result<std::result::Result<Option<String>, IdempotencyError>>;
 
-    /// Records the response to a request whose work is not done in one transaction. Of concurrent requests one records
-    /// its response; the others get that response, and `repeated`.
+    /// Records the response to a request whose work is not done in one transaction. If requests run
+    /// concurrently, one records its response; the others get that response, and `repeated`.
     async fn insert_idempotency_record(
         &self,
         idempotency: IdempotencyKey,

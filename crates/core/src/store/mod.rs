@@ -88,7 +88,7 @@ pub enum StoreError {
     #[error("the store is not available: {0}")]
     Unavailable(String),
     /// It has no space for more, and nothing was changed. Stored tasks still run, and reads work.
-    #[error("the store takes nothing more in: {0}")]
+    #[error("the store is full: {0}")]
     Full(String),
     /// Its contents cannot be decoded.
     #[error("the store is damaged: {0}")]

@@ -63,7 +63,7 @@ pub enum OrderRefusal {
     )]
     Ended(Box<EndedOrder>),
     #[error(
-        "numbers of {MIN_GENERATED_ID_DIGITS} digits and more are given to orders that events make: take another id than {0}"
+        "numbers of {MIN_GENERATED_ID_DIGITS} digits and more are reserved for generated ids; use another id than {0}"
     )]
     ReservedId(OrderId),
     #[error("there is no order {0}")]
@@ -240,7 +240,7 @@ pub trait Orders: Send + Sync {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefusal>>;
 
-    async fn set_node_action(
+    async fn set_chain_node_action(
         &self,
         chain: &ChainPath,
         node: &ChainNodeId,

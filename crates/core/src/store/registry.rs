@@ -50,7 +50,7 @@ impl Registration {
     }
 }
 
-/// What a node can run, and the state of its clock.
+/// The handlers and slots of a node, and the state of its clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeCapabilities {
     /// The registrant name under which it has registered its definitions; none if it has not.
@@ -58,7 +58,7 @@ pub struct NodeCapabilities {
     pub registrant: Option<String>,
     /// The handlers that it can run.
     pub handlers: BTreeSet<HandlerName>,
-    /// How many tasks it runs at a time.
+    /// The number of tasks that it runs at a time.
     pub slots: usize,
     /// Its clock, as it last reported it.
     #[serde(default)]
@@ -122,7 +122,7 @@ pub struct NodeView {
     /// It has left, or was declared dead.
     pub gone: bool,
     pub capabilities: NodeCapabilities,
-    /// How many tasks it has leased now.
+    /// The number of tasks that it has leased now.
     pub running: u64,
 }
 

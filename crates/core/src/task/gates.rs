@@ -15,7 +15,7 @@ pub struct Gate {
     #[serde(rename = "gate")]
     pub kind: GateKind,
     pub open: bool,
-    /// What was checked and what blocks the task, for people.
+    /// The check and its result, as a text for people.
     pub detail: String,
     /// When it opens without anybody's doing, if that is known.
     pub until: Option<Timestamp>,
@@ -124,7 +124,7 @@ fn handler_gate(inputs: &GateInputs) -> Gate {
     match (inputs.state, inputs.handler_defined) {
         (TaskState::Error { .. }, _) => Gate::new_closed(
             GateKind::Handler,
-            "it failed for good and holds its lane; retry it, or cancel it to let the lane go on",
+            "it failed for good and halts its lane; retry it, or cancel it so that the lane continues",
         ),
         (TaskState::Missing { .. }, true) => Gate::new_closed(
             GateKind::Handler,
@@ -143,7 +143,7 @@ fn sync_gate(inputs: &GateInputs) -> Gate {
             ..Gate::new_closed(
                 GateKind::Sync,
                 format!(
-                    "waits for the first attempt of the synchronous task {task}, which stands in `{}`",
+                    "waits for the first attempt of the synchronous task {task}, which is `{}`",
                     status.as_str()
                 ),
             )
@@ -158,7 +158,7 @@ fn lane_gate(inputs: &GateInputs) -> Gate {
             tasks: vec![task.clone()],
             ..Gate::new_closed(
                 GateKind::Lane,
-                format!("waits for {task} of the same object, which stands in `{}`", status.as_str()),
+                format!("waits for {task} of the same object, which is `{}`", status.as_str()),
             )
         },
     }
@@ -169,13 +169,13 @@ fn due_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
         TaskState::New { due } | TaskState::Missing { due } if due > now => {
             Gate { until: Some(due), ..Gate::new_closed(GateKind::Due, format!("due at {due}")) }
         }
-        _ => Gate::new_open(GateKind::Due, "its time has come"),
+        _ => Gate::new_open(GateKind::Due, "it is due"),
     }
 }
 
 fn rule_gates(inputs: &GateInputs) -> Vec<Gate> {
     if inputs.rules.is_empty() {
-        return vec![Gate::new_open(GateKind::Rule, "no rule holds it")];
+        return vec![Gate::new_open(GateKind::Rule, "no rule pauses or blocks it")];
     }
     let gates = inputs.rules.iter().map(|rule| {
         let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
@@ -190,14 +190,15 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     let mut gates = Vec::new();
     if let Some(most) = limits.concurrency_per_key {
         gates.push(match inputs.concurrency_group.is_empty() {
-            true => {
-                Gate::new_open(GateKind::ConcurrencyPerKey, format!("fewer than {most} of its object's run"))
-            }
+            true => Gate::new_open(
+                GateKind::ConcurrencyPerKey,
+                format!("fewer than {most} tasks of its object run"),
+            ),
             false => Gate {
                 tasks: inputs.concurrency_group.clone(),
                 ..Gate::new_closed(
                     GateKind::ConcurrencyPerKey,
-                    format!("{most} of its object's have their turn"),
+                    format!("{most} tasks of its object run or are selected"),
                 )
             },
         });
@@ -208,7 +209,7 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
             tasks: inputs.running_tasks.clone(),
             ..Gate::new_closed(
                 GateKind::Concurrency,
-                "the target keeps failing and is tried by one task at a time",
+                "the circuit breaker is half-open: the target keeps failing, and one task at a time tries it",
             )
         },
         (Admission::ConcurrencyFull, most) => Gate {
@@ -226,7 +227,7 @@ fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
     gates.push(match (admission, limits.rate) {
         (Admission::RateLimited(until), Some(rate)) => Gate {
             until: Some(until),
-            ..Gate::new_closed(GateKind::Rate, format!("{rate} is used up; the next may begin at {until}"))
+            ..Gate::new_closed(GateKind::Rate, format!("{rate} is used up; the next may start at {until}"))
         },
         (_, Some(rate)) => Gate::new_open(GateKind::Rate, format!("within {rate}")),
         (_, None) => Gate::new_open(GateKind::Rate, "no limit"),
@@ -241,15 +242,15 @@ fn target_gate(limiter: &LimiterState, admission: Admission) -> Option<Gate> {
     match admission {
         Admission::BreakerOpen(until) => {
             let why = match limiter.consecutive_failures {
-                0 => "it asked to be left alone".to_owned(),
-                n => format!("it failed {n} times in a row"),
+                0 => "the target requested a pause".to_owned(),
+                n => format!("the target failed {n} times in a row"),
             };
-            let detail = format!("the target is left alone until {until}: {why}");
+            let detail = format!("the circuit breaker is open until {until}: {why}");
             Some(Gate { until: Some(until), ..Gate::new_closed(GateKind::Target, detail) })
         }
         Admission::Admitted(_) | Admission::ConcurrencyFull | Admission::RateLimited(_) => (*limiter
             != no_reports)
-            .then(|| Gate::new_open(GateKind::Target, "the target is not left alone any more")),
+            .then(|| Gate::new_open(GateKind::Target, "the circuit breaker is not open")),
     }
 }
 
@@ -258,15 +259,15 @@ fn worker_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
     if inputs.pull {
         return match inputs.last_worker_claim_at {
             Some(at) if now.duration_since(at).as_secs() <= WORKER_ACTIVE_SECONDS => {
-                Gate::new_open(GateKind::Worker, format!("a worker last asked for {name} at {at}"))
+                Gate::new_open(GateKind::Worker, format!("a worker last claimed tasks of {name} at {at}"))
             }
             Some(at) => Gate::new_closed(
                 GateKind::Worker,
-                format!("no worker has asked for {name} since {at}; start one that claims it"),
+                format!("no worker has claimed tasks of {name} since {at}; start one"),
             ),
             None => Gate::new_closed(
                 GateKind::Worker,
-                format!("no worker has asked for {name} yet; start one that claims it"),
+                format!("no worker has claimed tasks of {name} yet; start one"),
             ),
         };
     }
@@ -284,15 +285,13 @@ fn turn_gate(inputs: &GateInputs, all_open: bool) -> Gate {
         n => format!("{n} tasks of its queue come before it"),
     };
     match (inputs.state, all_open) {
-        (TaskState::Scheduled, _) => {
-            Gate::new_open(GateKind::Turn, "it has been chosen for the next free slot")
-        }
+        (TaskState::Scheduled, _) => Gate::new_open(GateKind::Turn, "it is selected for the next free slot"),
         (_, true) if inputs.pull => {
             Gate::new_closed(GateKind::Turn, format!("waits for a worker to take it; {tasks_ahead}"))
         }
         (_, true) => Gate::new_closed(GateKind::Turn, format!("waits for a free slot; {tasks_ahead}")),
         // The position in the queue matters only for tasks that could run.
-        (_, false) => Gate::new_open(GateKind::Turn, format!("not looked at yet; {tasks_ahead}")),
+        (_, false) => Gate::new_open(GateKind::Turn, format!("not evaluated yet; {tasks_ahead}")),
     }
 }
 

@@ -193,9 +193,9 @@ pub enum TaskEffect {
 /// Why a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskRejection {
-    #[error("the task is `{}`, and from there this cannot be done", .0.as_str())]
+    #[error("the task is `{}`, and it does not allow this command", .0.as_str())]
     WrongState(TaskStatus),
-    #[error("another attempt holds the task now")]
+    #[error("another attempt has leased the task")]
     StaleFence,
     #[error("no such task")]
     NoSuchTask,

@@ -131,12 +131,12 @@ pub enum TaskSubject {
     /// An event was emitted.
     Event(Arc<Event>),
     /// A collection of a source is to be synchronised.
-    Run(CollectionRun),
+    CollectionRun(CollectionRun),
     /// An order is at a node.
     Step(StepRun),
 }
 
-/// What all tasks of one queue of a handler have in common, besides their tenant.
+/// The common subject of all tasks in one queue of a handler. A queue also has one tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueSubject {
     /// They are for events.
@@ -203,14 +203,14 @@ impl TaskSubject {
     pub fn event(&self) -> Option<&Arc<Event>> {
         match self {
             Self::Event(event) => Some(event),
-            Self::Run(_) | Self::Step(_) => None,
+            Self::CollectionRun(_) | Self::Step(_) => None,
         }
     }
 
     pub fn tenant(&self) -> &Tenant {
         match self {
             Self::Event(event) => &event.tenant,
-            Self::Run(run) => &run.tenant,
+            Self::CollectionRun(run) => &run.tenant,
             Self::Step(step) => &step.tenant,
         }
     }
@@ -218,7 +218,7 @@ impl TaskSubject {
     pub fn key(&self) -> Option<&ObjectKey> {
         match self {
             Self::Event(event) => event.key.as_ref(),
-            Self::Run(_) => None,
+            Self::CollectionRun(_) => None,
             Self::Step(step) => Some(&step.key),
         }
     }
@@ -227,7 +227,7 @@ impl TaskSubject {
     pub fn collection(&self) -> &str {
         match self {
             Self::Event(event) => event.kind.as_str(),
-            Self::Run(run) => run.source_collection.collection.as_str(),
+            Self::CollectionRun(run) => run.source_collection.collection.as_str(),
             Self::Step(step) => step.node.as_str(),
         }
     }
@@ -236,7 +236,7 @@ impl TaskSubject {
     pub fn cause_event(&self) -> Option<EventId> {
         match self {
             Self::Event(event) => Some(event.id),
-            Self::Run(_) => None,
+            Self::CollectionRun(_) => None,
             Self::Step(step) => step.origin.map(|origin| origin.event),
         }
     }
@@ -245,7 +245,7 @@ impl TaskSubject {
     pub fn cause_depth(&self) -> u16 {
         match self {
             Self::Event(event) => event.cause_depth(),
-            Self::Run(_) => 0,
+            Self::CollectionRun(_) => 0,
             Self::Step(step) => step.origin.map_or(0, |origin| origin.depth),
         }
     }

@@ -46,9 +46,9 @@ struct LocalTime {
     minute: usize,
     second: usize,
     weekday: i64,
-    length: i64,
+    days_in_month: i64,
     /// The weekday of the first day of this month.
-    first: i64,
+    first_weekday: i64,
 }
 
 impl LocalTime {
@@ -60,8 +60,8 @@ impl LocalTime {
             minute: at.minute() as usize,
             second: at.second() as usize,
             weekday: at.weekday().to_sunday_zero_offset().into(),
-            length: at.days_in_month().into(),
-            first: at.first_of_month().weekday().to_sunday_zero_offset().into(),
+            days_in_month: at.days_in_month().into(),
+            first_weekday: at.first_of_month().weekday().to_sunday_zero_offset().into(),
         }
     }
 
@@ -117,12 +117,12 @@ fn matches_day(expression: &GeneratedExpression, local_time: &LocalTime) -> bool
     let by_month = expression.listed_month_days.contains(&local_time.day)
         || match expression.special_month_day {
             None => false,
-            Some(SpecialMonthDay::Last(before)) => local_time.day == local_time.length - before,
+            Some(SpecialMonthDay::Last(before)) => local_time.day == local_time.days_in_month - before,
             Some(SpecialMonthDay::LastWeekday) => {
-                local_time.day == nearest_working_day(local_time, local_time.length)
+                local_time.day == nearest_working_day(local_time, local_time.days_in_month)
             }
             Some(SpecialMonthDay::Nearest(day)) => {
-                day <= local_time.length && local_time.day == nearest_working_day(local_time, day)
+                day <= local_time.days_in_month && local_time.day == nearest_working_day(local_time, day)
             }
         };
     let by_week = expression.listed_weekdays.contains(&local_time.weekday)
@@ -132,7 +132,7 @@ fn matches_day(expression: &GeneratedExpression, local_time: &LocalTime) -> bool
                 local_time.weekday == day && (local_time.day + 6) / 7 == nth
             }
             Some(SpecialWeekday::Last(day)) => {
-                local_time.weekday == day && local_time.day + 7 > local_time.length
+                local_time.weekday == day && local_time.day + 7 > local_time.days_in_month
             }
         };
     if expression.day_matches_either_field { by_month || by_week } else { by_month && by_week }
@@ -141,8 +141,8 @@ fn matches_day(expression: &GeneratedExpression, local_time: &LocalTime) -> bool
 /// The day from Monday to Friday that is the fewest days from `day`, within the month.
 fn nearest_working_day(local_time: &LocalTime, day: i64) -> i64 {
     let working = |candidate: &i64| {
-        let weekday = (local_time.first + candidate - 1) % 7;
-        (1..=local_time.length).contains(candidate) && (1..=5).contains(&weekday)
+        let weekday = (local_time.first_weekday + candidate - 1) % 7;
+        (1..=local_time.days_in_month).contains(candidate) && (1..=5).contains(&weekday)
     };
     [0, -1, 1, -2, 2].map(|offset| day + offset).into_iter().find(working).unwrap()
 }
@@ -364,24 +364,25 @@ fn special_days_agree_day_by_day_over_forty_years() {
 
 /// An expression at midnight for every kind of special day.
 fn special_day_expressions() -> Vec<GeneratedExpression> {
-    let by_month = |text: String, mark| GeneratedExpression {
+    let by_month = |text: String, special_day| GeneratedExpression {
         text: format!("0 0 0 {text} * ?"),
         listed_month_days: vec![],
-        special_month_day: Some(mark),
+        special_month_day: Some(special_day),
         ..GeneratedExpression::midnight()
     };
-    let by_week = |text: String, mark| GeneratedExpression {
+    let by_week = |text: String, special_day| GeneratedExpression {
         text: format!("0 0 0 ? * {text}"),
         listed_weekdays: vec![],
-        special_weekday: Some(mark),
+        special_weekday: Some(special_day),
         ..GeneratedExpression::midnight()
     };
-    let mut specs = vec![by_month("LW".into(), SpecialMonthDay::LastWeekday)];
-    specs.extend((1..=31).map(|day| by_month(format!("{day}W"), SpecialMonthDay::Nearest(day))));
-    specs.extend((0..=30).map(|before| by_month(format!("L-{before}"), SpecialMonthDay::Last(before))));
+    let mut expressions = vec![by_month("LW".into(), SpecialMonthDay::LastWeekday)];
+    expressions.extend((1..=31).map(|day| by_month(format!("{day}W"), SpecialMonthDay::Nearest(day))));
+    expressions.extend((0..=30).map(|before| by_month(format!("L-{before}"), SpecialMonthDay::Last(before))));
     for day in 0..7 {
-        specs.push(by_week(format!("{}L", day + 1), SpecialWeekday::Last(day)));
-        specs.extend((1..=5).map(|nth| by_week(format!("{}#{nth}", day + 1), SpecialWeekday::Nth(day, nth))));
+        expressions.push(by_week(format!("{}L", day + 1), SpecialWeekday::Last(day)));
+        expressions
+            .extend((1..=5).map(|nth| by_week(format!("{}#{nth}", day + 1), SpecialWeekday::Nth(day, nth))));
     }
-    specs
+    expressions
 }

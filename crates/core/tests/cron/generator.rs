@@ -17,7 +17,7 @@ impl Rng {
         low + ((self.0 >> 11) % (high - low + 1) as u64) as i64
     }
 
-    fn is_chosen(&mut self, percent: i64) -> bool {
+    fn happens_with_percent(&mut self, percent: i64) -> bool {
         self.number_in(1, 100) <= percent
     }
 }
@@ -147,20 +147,22 @@ fn generate_field(rng: &mut Rng, low: i64, high: i64) -> GeneratedField {
 
 /// Hours are mostly those in which clocks change.
 fn generate_hours(rng: &mut Rng) -> GeneratedField {
-    if rng.is_chosen(40) { value_field(rng.number_in(0, 3)) } else { generate_field(rng, 0, 23) }
+    if rng.happens_with_percent(40) { value_field(rng.number_in(0, 3)) } else { generate_field(rng, 0, 23) }
 }
 
 fn weekday_name(rng: &mut Rng, day: i64) -> String {
     const NAMES: [&str; 7] = ["SUN", "mon", "Tue", "WED", "thu", "FRI", "sat"];
-    if rng.is_chosen(50) { NAMES[day as usize].into() } else { String::new() }
+    if rng.happens_with_percent(50) { NAMES[day as usize].into() } else { String::new() }
 }
 
 /// Generates five fields, as in a crontab.
 pub(crate) fn generate_vixie(rng: &mut Rng) -> GeneratedExpression {
     let (minutes, hours) = (generate_field(rng, 0, 59), generate_hours(rng));
-    let listed_month_days = if rng.is_chosen(55) { star_field(1, 31) } else { generate_field(rng, 1, 31) };
-    let months = if rng.is_chosen(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
-    let listed_weekdays = if rng.is_chosen(55) { star_field(0, 6) } else { generate_field(rng, 0, 6) };
+    let listed_month_days =
+        if rng.happens_with_percent(55) { star_field(1, 31) } else { generate_field(rng, 1, 31) };
+    let months = if rng.happens_with_percent(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
+    let listed_weekdays =
+        if rng.happens_with_percent(55) { star_field(0, 6) } else { generate_field(rng, 0, 6) };
     let text = [&minutes, &hours, &listed_month_days, &months, &listed_weekdays]
         .map(|field| field.text.as_str())
         .join(" ");
@@ -184,7 +186,7 @@ pub(crate) fn generate_vixie(rng: &mut Rng) -> GeneratedExpression {
 pub(crate) fn generate_quartz(rng: &mut Rng) -> GeneratedExpression {
     let (seconds, minutes, hours) =
         (generate_field(rng, 0, 59), generate_field(rng, 0, 59), generate_hours(rng));
-    let months = if rng.is_chosen(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
+    let months = if rng.happens_with_percent(70) { star_field(1, 12) } else { generate_field(rng, 1, 12) };
     let mut expression =
         GeneratedExpression { seconds, minutes, hours, months, ..GeneratedExpression::midnight() };
     let (of_month, of_week) = generate_quartz_days(rng, &mut expression);
@@ -201,7 +203,7 @@ pub(crate) fn generate_quartz(rng: &mut Rng) -> GeneratedExpression {
 }
 
 fn generate_quartz_days(rng: &mut Rng, expression: &mut GeneratedExpression) -> (String, String) {
-    let open_field = |rng: &mut Rng| if rng.is_chosen(50) { "?" } else { "*" }.to_owned();
+    let open_field = |rng: &mut Rng| if rng.happens_with_percent(50) { "?" } else { "*" }.to_owned();
     match rng.number_in(0, 7) {
         0 | 1 => (open_field(rng), "*".into()),
         2 => {
@@ -223,7 +225,7 @@ fn generate_quartz_days(rng: &mut Rng, expression: &mut GeneratedExpression) -> 
         5 => {
             let day = rng.number_in(1, 31);
             expression.listed_month_days = vec![];
-            if rng.is_chosen(30) {
+            if rng.happens_with_percent(30) {
                 expression.special_month_day = Some(SpecialMonthDay::LastWeekday);
                 return ("LW".into(), "?".into());
             }

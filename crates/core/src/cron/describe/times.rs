@@ -72,17 +72,17 @@ fn describe_by_seconds(times: &TimesOfDay, seconds: ValuePattern) -> String {
         ValuePattern::EvenSteps { first: 0, step } => format!(" of every {} minute", format_ordinal(step)),
         _ => format!(" of minutes {}", list_numbers(times.minutes)),
     };
-    format!("{rhythm}{minutes}{}", within_hours(times.hours))
+    format!("{rhythm}{minutes}{}", hours_suffix(times.hours))
 }
 
 fn describe_by_minutes(times: &TimesOfDay) -> String {
-    let hours = within_hours(times.hours);
+    let hours = hours_suffix(times.hours);
     match find_pattern(times.minutes, 0, 59) {
         ValuePattern::All => format!("every minute{hours}"),
         ValuePattern::EvenSteps { first: 0, step } => format!("every {step} minutes{hours}"),
         ValuePattern::EvenSteps { first, step } => format!("every {step} minutes from minute {first}{hours}"),
         ValuePattern::One(minute) => format!("{} at minute {minute}", describe_by_hours(times.hours)),
-        _ => format!("at minutes {}{}", list_numbers(times.minutes), of_every_hour_or_within(times.hours)),
+        _ => format!("at minutes {}{}", list_numbers(times.minutes), hours_or_every_hour_suffix(times.hours)),
     }
 }
 
@@ -93,18 +93,18 @@ fn describe_by_hours(hours: NumberSet) -> String {
             format!("every {}", format_count(i64::from(step), "hour"))
         }
         ValuePattern::EvenSteps { first, step } => format!("every {step} hours from {first:02}:00"),
-        _ => format!("every hour{}", within_hours(hours)),
+        _ => format!("every hour{}", hours_suffix(hours)),
     }
 }
 
-fn of_every_hour_or_within(hours: NumberSet) -> String {
+fn hours_or_every_hour_suffix(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::All => " of every hour".into(),
-        _ => within_hours(hours),
+        _ => hours_suffix(hours),
     }
 }
 
-fn within_hours(hours: NumberSet) -> String {
+fn hours_suffix(hours: NumberSet) -> String {
     match find_pattern(hours, 0, 23) {
         ValuePattern::All => String::new(),
         ValuePattern::One(hour) => format!(" between {hour:02}:00 and {hour:02}:59"),
