@@ -120,7 +120,7 @@ impl EventIdGenerator {
     /// the next id.
     pub fn use_preassigned_or_next(&mut self, preassigned: Option<EventId>, now: Timestamp) -> EventId {
         let last = self.last;
-        let next = self.next_id(now);
+        let next = self.next(now);
         let farthest = EventId(next.0.saturating_add(MAX_CLOCK_JUMP.as_micros() as u64));
         self.last =
             preassigned.filter(|preassigned| *preassigned > last && *preassigned <= farthest).unwrap_or(next);
@@ -128,7 +128,7 @@ impl EventIdGenerator {
     }
 
     /// Generates the next id.
-    pub fn next_id(&mut self, now: Timestamp) -> EventId {
+    pub fn next(&mut self, now: Timestamp) -> EventId {
         let now = now.min(self.observed_time.plus(MAX_CLOCK_JUMP));
         let by_clock = u64::try_from(now.millis()).unwrap_or(0).saturating_mul(1000);
         let before = self.last.max(self.reserved_up_to);
@@ -174,35 +174,35 @@ mod tests {
         ids.reserve_up_to(EventId(1_000_000_007));
         assert_eq!(ids.last_id(), EventId(5), "none of them is journaled");
         assert_eq!(ids.use_preassigned_or_next(Some(EventId(1_000_000_003)), now), EventId(1_000_000_003));
-        assert_eq!(ids.next_id(now), EventId(1_000_000_008));
+        assert_eq!(ids.next(now), EventId(1_000_000_008));
         assert_eq!(ids.use_preassigned_or_next(Some(EventId(1_000_000_007)), now), EventId(1_000_000_009));
     }
 
     #[test]
     fn an_id_is_the_millisecond_times_1000() {
         let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(1_478_257_655_827));
-        assert_eq!(clock.next_id(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_000);
-        assert_eq!(clock.next_id(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_001);
-        assert_eq!(clock.next_id(timestamp_millis(1_478_257_655_828)).get(), 1_478_257_655_828_000);
+        assert_eq!(clock.next(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_000);
+        assert_eq!(clock.next(timestamp_millis(1_478_257_655_827)).get(), 1_478_257_655_827_001);
+        assert_eq!(clock.next(timestamp_millis(1_478_257_655_828)).get(), 1_478_257_655_828_000);
     }
 
     #[test]
     fn a_clock_that_steps_back_never_makes_an_id_smaller() {
         let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
-        let first = clock.next_id(timestamp_millis(5_000));
-        assert_eq!(clock.next_id(timestamp_millis(1_000)).get(), first.get() + 1);
+        let first = clock.next(timestamp_millis(5_000));
+        assert_eq!(clock.next(timestamp_millis(1_000)).get(), first.get() + 1);
         let mut restarted = EventIdGenerator::new(clock.last_id(), timestamp_millis(500));
-        assert_eq!(restarted.next_id(timestamp_millis(500)).get(), first.get() + 2);
+        assert_eq!(restarted.next(timestamp_millis(500)).get(), first.get() + 2);
     }
 
     #[test]
     fn ids_continue_after_those_of_other_nodes() {
         let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
-        let own = clock.next_id(timestamp_millis(5_000));
+        let own = clock.next(timestamp_millis(5_000));
         clock.advance_past(EventId(own.get() + 10));
-        assert_eq!(clock.next_id(timestamp_millis(5_000)).get(), own.get() + 11);
+        assert_eq!(clock.next(timestamp_millis(5_000)).get(), own.get() + 11);
         clock.advance_past(own);
-        assert_eq!(clock.next_id(timestamp_millis(5_000)).get(), own.get() + 12);
+        assert_eq!(clock.next(timestamp_millis(5_000)).get(), own.get() + 12);
         assert_eq!(clock.observed_time(), timestamp_millis(5_000));
     }
 
@@ -213,19 +213,17 @@ mod tests {
         let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(start));
         for _ in 0..10_000 {
             assert!(
-                clock.next_id(timestamp_millis(start + ten_years)).get()
-                    <= start as u64 * 1000 + HOUR + 10_000
+                clock.next(timestamp_millis(start + ten_years)).get() <= start as u64 * 1000 + HOUR + 10_000
             );
         }
         clock.observe_clock(timestamp_millis(start + ten_years));
         assert!(
-            clock.next_id(timestamp_millis(start + ten_years)).get()
-                <= start as u64 * 1000 + 2 * HOUR + 10_000
+            clock.next(timestamp_millis(start + ten_years)).get() <= start as u64 * 1000 + 2 * HOUR + 10_000
         );
         // Corrected: after two hours at the most, ids follow the time again.
         let later = start + 3 * 3_600_000;
         clock.observe_clock(timestamp_millis(later));
-        assert_eq!(clock.next_id(timestamp_millis(later)).timestamp(), timestamp_millis(later));
+        assert_eq!(clock.next(timestamp_millis(later)).timestamp(), timestamp_millis(later));
     }
 
     #[test]
@@ -235,7 +233,7 @@ mod tests {
         for _ in 0..48 {
             clock.observe_clock(timestamp_millis(two_days));
         }
-        assert_eq!(clock.next_id(timestamp_millis(two_days)).timestamp(), timestamp_millis(two_days));
+        assert_eq!(clock.next(timestamp_millis(two_days)).timestamp(), timestamp_millis(two_days));
     }
 
     #[test]
