@@ -97,7 +97,7 @@ impl EventIdGenerator {
     }
 
     /// The last generated id.
-    pub fn last_id(&self) -> EventId {
+    pub fn last(&self) -> EventId {
         self.last
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let now = Timestamp::from_millis(1_000_000);
         let mut ids = EventIdGenerator::new(EventId(5), now);
         ids.reserve_up_to(EventId(1_000_000_007));
-        assert_eq!(ids.last_id(), EventId(5), "none of them is journaled");
+        assert_eq!(ids.last(), EventId(5), "none of them is journaled");
         assert_eq!(ids.use_preassigned_or_next(Some(EventId(1_000_000_003)), now), EventId(1_000_000_003));
         assert_eq!(ids.next(now), EventId(1_000_000_008));
         assert_eq!(ids.use_preassigned_or_next(Some(EventId(1_000_000_007)), now), EventId(1_000_000_009));
@@ -191,7 +191,7 @@ mod tests {
         let mut clock = EventIdGenerator::new(EventId::ZERO, timestamp_millis(5_000));
         let first = clock.next(timestamp_millis(5_000));
         assert_eq!(clock.next(timestamp_millis(1_000)).get(), first.get() + 1);
-        let mut restarted = EventIdGenerator::new(clock.last_id(), timestamp_millis(500));
+        let mut restarted = EventIdGenerator::new(clock.last(), timestamp_millis(500));
         assert_eq!(restarted.next(timestamp_millis(500)).get(), first.get() + 2);
     }
 
