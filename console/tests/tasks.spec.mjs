@@ -109,7 +109,7 @@ test("tasks: what the server refuses is told", async () => {
   await visit("/tasks?tenant=tasks-refused", async (page) => {
     await rows(page).first().getByRole("checkbox").check();
     await page.getByRole("button", { name: "Cancel 1" }).click();
-    await page.getByText(/1 refused: .*from there this cannot be done/).waitFor();
+    await page.getByText(/1 refused: .*it does not allow this command/).waitFor();
   }, { complaints: /409/ });
 });
 

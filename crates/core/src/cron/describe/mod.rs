@@ -1,59 +1,61 @@
-//! An expression in plain words, so that a person sees what it means before production does.
+//! Describes an expression in English, so that a person sees what it means before production does.
 
 pub(super) mod days;
 pub(super) mod numbers;
 mod times;
 
-use super::calendar::Calendar;
-use super::every::Every;
-use super::expression::{Expression, Plan};
-use numbers::plural;
+use super::calendar::CalendarFields;
+use super::expression::{Expression, Recurrence};
+use super::interval::FixedInterval;
+use numbers::format_count;
 
 impl Expression {
-    /// The expression in plain English: `at 03:00 every day`, `at 10:15 on the last Friday of every month`.
+    /// Describes the expression in plain English: `at 03:00 every day`, `at 10:15 on the last Friday of every month`.
     pub fn describe(&self) -> String {
-        match self.plan() {
-            Plan::Every(every) => format!("every {}, counted from 1970 in UTC", every.in_words()),
-            Plan::Calendar(calendar) => in_words(calendar, self.has_seconds()),
+        match self.recurrence() {
+            Recurrence::Interval(interval) => {
+                format!("every {}, counted from 1970 in UTC", interval.describe())
+            }
+            Recurrence::Calendar(calendar) => describe_calendar(calendar, self.has_seconds_field()),
         }
     }
 
     /// Whether the text has a field for the second.
-    pub(super) fn has_seconds(&self) -> bool {
-        matches!(self.plan(), Plan::Calendar(_)) && self.as_str().split(' ').count() > 5
+    pub(super) fn has_seconds_field(&self) -> bool {
+        matches!(self.recurrence(), Recurrence::Calendar(_)) && self.as_str().split(' ').count() > 5
     }
 }
 
-fn in_words(calendar: &Calendar, with_seconds: bool) -> String {
-    let told = times::times(&calendar.times, with_seconds);
-    let days = days::days(calendar);
-    let between = if told.clock { " " } else { ", " };
-    match (days.is_empty(), told.all_day) {
-        (true, true) => told.words,
-        (true, false) => format!("{}{between}every day", told.words),
-        (false, _) => format!("{}{between}{days}", told.words),
+fn describe_calendar(calendar: &CalendarFields, with_seconds: bool) -> String {
+    let times = times::describe_times(&calendar.times, with_seconds);
+    let days = days::describe_days(calendar);
+    let separator = if times.lists_clock_times { " " } else { ", " };
+    match (days.is_empty(), times.covers_whole_day) {
+        (true, true) => times.text,
+        (true, false) => format!("{}{separator}every day", times.text),
+        (false, _) => format!("{}{separator}{days}", times.text),
     }
 }
 
-impl Every {
-    /// `minute`, `90 seconds`, `1 hour 30 minutes`: what follows `every`.
-    pub(super) fn in_words(self) -> String {
+impl FixedInterval {
+    /// Describes the interval as it follows `every`: `minute`, `90 seconds`, `1 hour 30 minutes`.
+    pub(super) fn describe(self) -> String {
         const UNITS: [(i64, &str); 4] = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
         if let Some((_, unit)) = UNITS.iter().find(|(seconds, _)| *seconds == self.seconds) {
             return (*unit).to_owned();
         }
         if self.seconds < 120 {
-            return plural(self.seconds, "second");
+            return format_count(self.seconds, "second");
         }
         let mut rest = self.seconds;
-        let mut told = Vec::new();
+        let mut parts = Vec::new();
         for (seconds, unit) in UNITS {
             if rest >= seconds {
-                told.push(plural(rest / seconds, unit));
+                parts.push(format_count(rest / seconds, unit));
                 rest %= seconds;
             }
         }
-        told.join(" ")
+        parts.join(" ")
     }
 }
 
@@ -62,8 +64,8 @@ mod tests {
     use crate::cron::{Dialect, Expression};
 
     #[test]
-    fn expressions_in_words() {
-        for (text, words) in [
+    fn expressions_are_described_in_english() {
+        for (text, description) in [
             ("0 3 * * *", "at 03:00 every day"),
             ("0 3,15 * * *", "at 03:00 and 15:00 every day"),
             ("*/5 * * * *", "every 5 minutes"),
@@ -105,7 +107,7 @@ mod tests {
             ("Every minute", "every minute, counted from 1970 in UTC"),
         ] {
             let expression = Expression::parse(text, Dialect::Auto).unwrap();
-            assert_eq!(expression.describe(), words, "{text}");
+            assert_eq!(expression.describe(), description, "{text}");
         }
     }
 }

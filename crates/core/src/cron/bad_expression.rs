@@ -1,16 +1,16 @@
-//! Why an expression was refused.
+//! The error of parsing an expression.
 
-use super::field::Field;
+use super::field::CronField;
 
-/// What is wrong with an expression, where, and what would be right.
+/// A mistake in an expression, where it is, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("column {column}{}: {problem}", field_in_brackets(.field))]
+#[error("column {column}{}: {problem}", format_field_suffix(.field))]
 pub struct BadExpression {
-    /// The field it is about, where it is about one.
-    pub field: Option<Field>,
+    /// The field with the mistake, if it is in one.
+    pub field: Option<CronField>,
     /// Counted in characters from 1, over the whole text.
     pub column: usize,
-    /// In words, with the remedy.
+    /// The mistake and the remedy, for people.
     pub problem: String,
 }
 
@@ -19,11 +19,11 @@ impl BadExpression {
         Self { field: None, column, problem: problem.into() }
     }
 
-    pub(super) fn in_field(field: Field, column: usize, problem: impl Into<String>) -> Self {
+    pub(super) fn in_field(field: CronField, column: usize, problem: impl Into<String>) -> Self {
         Self { field: Some(field), column, problem: problem.into() }
     }
 }
 
-fn field_in_brackets(field: &Option<Field>) -> String {
+fn format_field_suffix(field: &Option<CronField>) -> String {
     field.map_or_else(String::new, |field| format!(" ({field})"))
 }

@@ -1,18 +1,18 @@
-//! `every 90s`: the multiples of a duration, counted from 1970-01-01 00:00 UTC. No zone and no movement of the
-//! clock changes them, and every node that reckons them gets the same.
+//! `every 90s`: the multiples of a duration, counted from 1970-01-01 00:00 UTC. They do not depend on a zone or on clock
+//! changes, and every node computes the same.
 
-use super::bits::Way;
-use super::error::BadExpression;
-use super::text::Part;
+use super::bad_expression::BadExpression;
+use super::number_set::Direction;
+use super::text_span::TextSpan;
 use crate::time::parse_config_duration;
 
-/// A whole number of seconds, at least one.
+/// An interval of whole seconds, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Every {
+pub(super) struct FixedInterval {
     pub(super) seconds: i64,
 }
 
-/// From the largest to the smallest: an expression names them in this order, each at most once.
+/// The units of an interval from the largest to the smallest: an expression has them in this order, each at most once.
 const UNITS: [(i64, &[&str]); 5] = [
     (604_800, &["w", "week", "weeks"]),
     (86_400, &["d", "day", "days"]),
@@ -22,20 +22,20 @@ const UNITS: [(i64, &[&str]); 5] = [
 ];
 
 /// The longest interval: 100 years of 366 days.
-const LONGEST: i64 = 100 * 366 * 86_400;
+const MAX_SECONDS: i64 = 100 * 366 * 86_400;
 
-impl Every {
+impl FixedInterval {
     pub(super) const MINUTE: Self = Self { seconds: 60 };
     pub(super) const SECOND: Self = Self { seconds: 1 };
 
-    /// What follows the word `every`: `90s`, `1h30m`, `12hrs`, `5 minutes`, `PT90S`.
-    pub(super) fn parse(rest: Part<'_>) -> Result<Self, BadExpression> {
+    /// Parses the text after the word `every`: `90s`, `1h30m`, `12hrs`, `5 minutes`, `PT90S`.
+    pub(super) fn parse(rest: TextSpan<'_>) -> Result<Self, BadExpression> {
         let bad = |problem: &str| {
             let remedy = "write an interval like `every 90s`, `every 1h30m` or `every 12 hours`";
             BadExpression::new(rest.column, format!("{problem}; {remedy}"))
         };
         let text = rest.text.trim();
-        let seconds = match units(text) {
+        let seconds = match parse_units(text) {
             Some(seconds) => seconds,
             None if text.bytes().all(|b| b.is_ascii_digit()) => {
                 return Err(bad("the interval needs a unit"));
@@ -48,23 +48,24 @@ impl Every {
                 i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
             }
         };
-        if (1..=LONGEST).contains(&seconds) {
+        if (1..=MAX_SECONDS).contains(&seconds) {
             Ok(Self { seconds })
         } else {
             Err(bad("an interval lasts from one second to 100 years"))
         }
     }
 
-    /// The nearest multiple, `from` itself or further along.
-    pub(super) fn seek(self, from: i64, way: Way) -> Option<i64> {
+    /// The nearest multiple in this direction, including `from`.
+    pub(super) fn find_from(self, from: i64, direction: Direction) -> Option<i64> {
         let below = from.div_euclid(self.seconds) * self.seconds;
-        let found = if below == from || way == Way::Backward { below } else { below + self.seconds };
+        let found =
+            if below == from || direction == Direction::Backward { below } else { below + self.seconds };
         Some(found)
     }
 }
 
-/// Numbers with units, spaces allowed between them.
-fn units(text: &str) -> Option<i64> {
+/// Parses numbers with units, spaces allowed between them.
+fn parse_units(text: &str) -> Option<i64> {
     let mut rest = text;
     let mut total = 0i64;
     let mut units = UNITS.iter();
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_in_many_spellings() {
+    fn intervals_are_parsed_in_many_spellings() {
         for (text, want) in [
             ("90s", Some(90)),
             ("1h30m", Some(5400)),
@@ -110,7 +111,7 @@ mod tests {
             ("99999999999999999999s", None),
             ("9999999999999999w", None),
         ] {
-            let got = Every::parse(Part { text, column: 7 });
+            let got = FixedInterval::parse(TextSpan { text, column: 7 });
             assert_eq!(got.as_ref().ok().map(|every| every.seconds), want, "{text:?}");
             assert!(got.is_ok() || got.is_err_and(|error| error.column == 7));
         }

@@ -1,9 +1,9 @@
-//! Orders that have ended, as far as they are remembered.
+//! Orders that have ended and are still stored.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::chain::{NodeId, OrderKey};
+use crate::chain::{ChainNodeId, OrderKey};
 use crate::{Tenant, Timestamp};
 
 /// How an order ended.
@@ -11,7 +11,7 @@ use crate::{Tenant, Timestamp};
 pub enum OrderOutcome {
     /// It reached an end node.
     Finished,
-    /// It reached an end node by a way on which a failed step led along an `on_error`.
+    /// It reached an end node after a failed step had moved it along an `on_error` link.
     Failed,
     /// A person removed it.
     Removed,
@@ -33,30 +33,30 @@ impl fmt::Display for OrderOutcome {
     }
 }
 
-/// A text that names no outcome.
+/// A text that is not the name of an outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not the outcome of an order")]
-pub struct BadOutcome(String);
+pub struct BadOrderOutcome(String);
 
 impl FromStr for OrderOutcome {
-    type Err = BadOutcome;
-    fn from_str(text: &str) -> Result<Self, BadOutcome> {
+    type Err = BadOrderOutcome;
+    fn from_str(text: &str) -> Result<Self, BadOrderOutcome> {
         [Self::Finished, Self::Failed, Self::Removed]
             .into_iter()
             .find(|outcome| outcome.as_str() == text)
-            .ok_or_else(|| BadOutcome(text.into()))
+            .ok_or_else(|| BadOrderOutcome(text.into()))
     }
 }
 
-/// What is remembered of an order that has ended, so that its id is not used again by accident.
+/// The stored summary of an order that has ended, so that its id is not reused by accident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedOrder {
     pub key: OrderKey,
     pub tenant: Tenant,
     pub outcome: OrderOutcome,
-    /// Where it was when it ended.
-    pub node: NodeId,
-    pub ended: Timestamp,
+    /// The node at which it ended.
+    pub node: ChainNodeId,
+    pub ended_at: Timestamp,
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_are_read_as_they_are_written() {
+    fn outcomes_round_trip_through_text() {
         for outcome in [OrderOutcome::Finished, OrderOutcome::Failed, OrderOutcome::Removed] {
             assert_eq!(outcome.to_string().parse(), Ok(outcome));
         }

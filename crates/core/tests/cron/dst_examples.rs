@@ -1,10 +1,10 @@
-//! What is promised about moved clocks, leap days and the ends of time, in examples.
+//! Examples of the documented behaviour at clock changes, leap days and the ends of the supported years.
 
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
 fn schedule(text: &str, zone: &str) -> Schedule {
-    Schedule::new(Expression::parse(text, Dialect::Auto).unwrap(), Zone::named(zone).unwrap())
+    Schedule::new(Expression::parse(text, Dialect::Auto).unwrap(), Zone::from_name(zone).unwrap())
 }
 
 fn time(text: &str) -> Timestamp {
@@ -12,7 +12,7 @@ fn time(text: &str) -> Timestamp {
 }
 
 #[track_caller]
-fn fires(text: &str, zone: &str, from: &str, to: &str, want: &[&str]) {
+fn assert_fires(text: &str, zone: &str, from: &str, to: &str, want: &[&str]) {
     let got: Vec<Timestamp> = schedule(text, zone).between(time(from), time(to)).collect();
     let want: Vec<Timestamp> = want.iter().map(|text| time(text)).collect();
     assert_eq!(got, want, "{text} in {zone}");
@@ -23,32 +23,38 @@ const BERLIN: &str = "Europe/Berlin";
 #[test]
 fn a_fixed_time_in_a_gap_fires_at_its_end() {
     let (from, to) = ("2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
-    fires("30 2 * * *", BERLIN, from, to, &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
-    // Both lost times and the one at the end of the gap are one firing.
-    fires("0,30 2,3 29 3 *", BERLIN, from, to, &["2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z"]);
+    assert_fires("30 2 * * *", BERLIN, from, to, &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
+    // Both skipped times and the one at the end of the gap are one fire.
+    assert_fires("0,30 2,3 29 3 *", BERLIN, from, to, &["2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z"]);
 }
 
 #[test]
 fn a_fixed_time_in_a_fold_fires_once() {
     let (from, to) = ("2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
-    fires("30 2 * * *", BERLIN, from, to, &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
-    // Also when the search begins in the second pass.
-    fires("30 2 * * *", BERLIN, "2026-10-25T01:10:00Z", "2026-10-26T12:00:00Z", &["2026-10-26T01:30:00Z"]);
+    assert_fires("30 2 * * *", BERLIN, from, to, &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
+    // Also when the search starts in the second pass.
+    assert_fires(
+        "30 2 * * *",
+        BERLIN,
+        "2026-10-25T01:10:00Z",
+        "2026-10-26T12:00:00Z",
+        &["2026-10-26T01:30:00Z"],
+    );
     let before = schedule("30 2 * * *", BERLIN).prev(time("2026-10-25T01:10:00Z"));
     assert_eq!(before, Some(time("2026-10-25T00:30:00Z")));
 }
 
 #[test]
-fn a_rhythm_leaves_the_gap_out_and_fires_in_both_passes() {
-    fires("*/30 2 * * *", BERLIN, "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z", &[]);
-    fires(
+fn an_interval_skips_the_gap_and_fires_in_both_passes_of_a_fold() {
+    assert_fires("*/30 2 * * *", BERLIN, "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z", &[]);
+    assert_fires(
         "30 * * * *",
         BERLIN,
         "2026-03-29T00:00:00Z",
         "2026-03-29T02:00:00Z",
         &["2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"],
     );
-    fires(
+    assert_fires(
         "*/30 2 * * *",
         BERLIN,
         "2026-10-24T12:00:00Z",
@@ -58,9 +64,9 @@ fn a_rhythm_leaves_the_gap_out_and_fires_in_both_passes() {
 }
 
 #[test]
-fn a_day_that_was_skipped_fires_at_its_end() {
+fn a_fixed_time_on_a_skipped_day_fires_at_the_end_of_that_day() {
     // Samoa went from 29 to 31 December 2011.
-    fires(
+    assert_fires(
         "0 9 30 12 *",
         "Pacific/Apia",
         "2011-12-01T00:00:00Z",
@@ -70,8 +76,8 @@ fn a_day_that_was_skipped_fires_at_its_end() {
 }
 
 #[test]
-fn midnight_may_be_missing() {
-    fires(
+fn a_skipped_midnight_fires_at_the_end_of_the_gap() {
+    assert_fires(
         "@daily",
         "America/Sao_Paulo",
         "2018-11-03T12:00:00Z",
@@ -81,8 +87,8 @@ fn midnight_may_be_missing() {
 }
 
 #[test]
-fn leap_days_and_the_ends_of_time() {
-    fires(
+fn leap_days_and_the_first_and_last_supported_times() {
+    assert_fires(
         "0 0 29 2 *",
         "UTC",
         "2095-01-01T00:00:00Z",
@@ -109,7 +115,7 @@ fn leap_days_and_the_ends_of_time() {
 }
 
 #[test]
-fn after_and_before_do_not_count_themselves() {
+fn next_and_prev_exclude_the_given_time() {
     let hourly = schedule("0 * * * *", "UTC");
     assert_eq!(hourly.next(time("2026-01-01T10:00:00Z")), Some(time("2026-01-01T11:00:00Z")));
     assert_eq!(hourly.next(time("2026-01-01T09:59:59.999999Z")), Some(time("2026-01-01T10:00:00Z")));
@@ -120,7 +126,7 @@ fn after_and_before_do_not_count_themselves() {
 #[test]
 fn intervals_are_multiples_since_1970_in_every_zone() {
     for zone in ["UTC", "Asia/Kathmandu"] {
-        fires(
+        assert_fires(
             "every 1h30m",
             zone,
             "1970-01-01T00:00:00Z",
@@ -128,7 +134,7 @@ fn intervals_are_multiples_since_1970_in_every_zone() {
             &["1970-01-01T01:30:00Z", "1970-01-01T03:00:00Z"],
         );
     }
-    fires(
+    assert_fires(
         "Fortnightly",
         "UTC",
         "1970-01-01T00:00:00Z",
@@ -138,7 +144,7 @@ fn intervals_are_multiples_since_1970_in_every_zone() {
 }
 
 #[test]
-fn the_example_that_does_not_mean_what_its_comment_says() {
+fn a_documented_quartz_example_fires_every_second_of_an_hour() {
     let day = ("2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z");
     let count = |text| schedule(text, "UTC").between(time(day.0), time(day.1)).count();
     assert_eq!(count("0/1 * 0 ? * * *"), 3_600);
