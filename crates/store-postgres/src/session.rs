@@ -33,36 +33,36 @@ macro_rules! query {
 pub(crate) use query;
 
 /// The parameters of a query.
-pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub(crate) type QueryParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The same, each with its type.
-pub(crate) type Typed<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+pub(crate) type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// How long the end of a connection may take before it is left to itself.
-const FAREWELL: Duration = Duration::from_millis(100);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Client,
     /// Carries what is said, and ends when the client is gone.
-    carrier: JoinHandle<()>,
+    io_handle: JoinHandle<()>,
     statements: Mutex<HashMap<&'static str, Statement>>,
     pooled: bool,
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, carrier: JoinHandle<()>, pooled: bool) -> Self {
-        Self { client, carrier, statements: Mutex::default(), pooled }
+    pub(crate) fn new(client: Client, io_handle: JoinHandle<()>, pooled: bool) -> Self {
+        Self { client, io_handle, statements: Mutex::default(), pooled }
     }
 
     /// Ends the connection, and with it what it was in the middle of, where its runtime may not go on by itself.
-    pub(crate) async fn end(self) {
-        let Self { client, mut carrier, .. } = self;
+    pub(crate) async fn close(self) {
+        let Self { client, mut io_handle, .. } = self;
         drop(client);
         // Where an answer is still due it would be waited for, as long as that may take.
-        if tokio::time::timeout(FAREWELL, &mut carrier).await.is_err() {
-            carrier.abort();
-            let _ = carrier.await;
+        if tokio::time::timeout(CLOSE_TIMEOUT, &mut io_handle).await.is_err() {
+            io_handle.abort();
+            let _ = io_handle.await;
         }
     }
 
@@ -75,47 +75,55 @@ impl Session {
         self.pooled
     }
 
-    pub(crate) async fn query(&self, query: &'static Query, params: Params<'_>) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn query(
+        &self,
+        query: &'static Query,
+        params: QueryParams<'_>,
+    ) -> Result<Vec<Row>, Error> {
         if self.pooled {
-            return self.client.query_typed(query.sql, &typed(query, params)).await;
+            return self.client.query_typed(query.sql, &with_types(query, params)).await;
         }
-        let statement = self.statement(query).await?;
+        let statement = self.prepared_statement(query).await?;
         self.client.query(&statement, params).await
     }
 
-    pub(crate) async fn execute(&self, query: &'static Query, params: Params<'_>) -> Result<u64, Error> {
+    pub(crate) async fn execute(&self, query: &'static Query, params: QueryParams<'_>) -> Result<u64, Error> {
         if self.pooled {
-            return self.client.execute_typed(query.sql, &typed(query, params)).await;
+            return self.client.execute_typed(query.sql, &with_types(query, params)).await;
         }
-        let statement = self.statement(query).await?;
+        let statement = self.prepared_statement(query).await?;
         self.client.execute(&statement, params).await
     }
 
     /// A statement that is not ours, sent whole.
-    pub(crate) async fn query_whole(&self, sql: &str, params: Typed<'_>) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn query_unprepared(
+        &self,
+        sql: &str,
+        params: TypedParams<'_>,
+    ) -> Result<Vec<Row>, Error> {
         self.client.query_typed(sql, params).await
     }
 
-    pub(crate) async fn execute_whole(&self, sql: &str, params: Typed<'_>) -> Result<u64, Error> {
+    pub(crate) async fn execute_unprepared(&self, sql: &str, params: TypedParams<'_>) -> Result<u64, Error> {
         self.client.execute_typed(sql, params).await
     }
 
     /// Sees to it that a statement can be sent at once.
     pub(crate) async fn prepare(&self, query: &'static Query) -> Result<(), Error> {
         if !self.pooled {
-            self.statement(query).await?;
+            self.prepared_statement(query).await?;
         }
         Ok(())
     }
 
     /// Statements without parameters, one after the other.
-    pub(crate) async fn batch(&self, sql: &str) -> Result<(), Error> {
+    pub(crate) async fn execute_batch(&self, sql: &str) -> Result<(), Error> {
         self.client.batch_execute(sql).await
     }
 
-    async fn statement(&self, query: &'static Query) -> Result<Statement, Error> {
-        let known = self.statements.lock().unwrap_or_else(|e| e.into_inner()).get(query.name).cloned();
-        if let Some(statement) = known {
+    async fn prepared_statement(&self, query: &'static Query) -> Result<Statement, Error> {
+        let cached = self.statements.lock().unwrap_or_else(|e| e.into_inner()).get(query.name).cloned();
+        if let Some(statement) = cached {
             return Ok(statement);
         }
         let statement = self.client.prepare_typed(query.sql, query.types).await?;
@@ -124,6 +132,6 @@ impl Session {
     }
 }
 
-fn typed<'a>(query: &Query, params: Params<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+fn with_types<'a>(query: &Query, params: QueryParams<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
     params.iter().copied().zip(query.types.iter().cloned()).collect()
 }

@@ -1,0 +1,152 @@
+//! Drops what is forgotten: whole slices, beside the writer.
+//!
+//! What a slice holds and somebody still needs is moved first: events of unfinished tasks, attempts and logs of tasks
+//! that outlive them. A slice that somebody is just reading stays until the next time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_store::error::Result;
+use tokio_postgres::error::SqlState;
+
+use crate::connect::Endpoint;
+use crate::rows::read_column;
+use crate::session::{Query, Session, query};
+
+/// How often somebody looks.
+const DROP_INTERVAL: Duration = Duration::from_secs(10);
+/// Nodes that sweep at the same time would be in each other's way.
+const BEGIN_DROP: &str = "BEGIN; SET LOCAL lock_timeout = '100ms'; SET LOCAL statement_timeout = '60s'";
+
+/// A table that is cut into slices, and what is done with those that are dropped.
+struct PartitionedTable {
+    name: &'static str,
+    keep_rows: Option<&'static Query>,
+    delete_kept_rows: Option<&'static Query>,
+}
+
+/// How far the journal and the history are forgotten: the number of the last event, that of the last ended task.
+#[derive(Clone, Copy, Debug)]
+struct ExpiredUpTo {
+    event_number: i64,
+    archive_number: i64,
+}
+
+fn partitioned_tables() -> [PartitionedTable; 4] {
+    [
+        PartitionedTable {
+            name: "journal",
+            keep_rows: Some(query!("partitions/keep_events", INT8)),
+            delete_kept_rows: Some(query!("partitions/delete_kept_events")),
+        },
+        PartitionedTable {
+            name: "attempt",
+            keep_rows: Some(query!("partitions/keep_attempts", INT8, INT8)),
+            delete_kept_rows: Some(query!("partitions/delete_kept_attempts", INT8)),
+        },
+        PartitionedTable {
+            name: "log",
+            keep_rows: Some(query!("partitions/keep_log_lines", INT8, INT8)),
+            delete_kept_rows: Some(query!("partitions/delete_kept_log_lines", INT8)),
+        },
+        PartitionedTable { name: "history", keep_rows: None, delete_kept_rows: None },
+    ]
+}
+
+/// Sweeps now and then, as long as the store is open.
+pub(crate) async fn run_periodically(endpoint: Arc<Endpoint>) {
+    loop {
+        tokio::time::sleep(DROP_INTERVAL).await;
+        match drop_expired(&endpoint).await {
+            Ok(0) => {}
+            Ok(partitions) => tracing::info!(partitions, "dropped what was forgotten"),
+            Err(error) => tracing::debug!(%error, "could not sweep"),
+        }
+    }
+}
+
+/// Drops all slices that nobody reads; answers how many. On a connection of its own, which ends with it.
+pub(crate) async fn drop_expired(endpoint: &Endpoint) -> Result<u64> {
+    let session = endpoint.connect_with_timeout().await?;
+    drop_expired_with(&session).await
+}
+
+async fn drop_expired_with(session: &Session) -> Result<u64> {
+    let rows = session.query(query!("partitions/expired_up_to"), &[]).await?;
+    let Some(row) = rows.first() else { return Ok(0) };
+    let expired = ExpiredUpTo { event_number: read_column(row, 0)?, archive_number: read_column(row, 1)? };
+    let partitions = session.query(query!("partitions/list"), &[]).await?;
+    let mut dropped = 0;
+    for table in partitioned_tables() {
+        let limit = if table.name == "journal" { expired.event_number } else { expired.archive_number };
+        for row in &partitions {
+            let (parent, partition, end): (&str, &str, i64) =
+                (read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?);
+            if parent == table.name && end <= limit {
+                // Where one is read, so are the others: everybody waits behind each that is tried in vain.
+                if !drop_partition(session, &table, partition, end, expired).await? {
+                    break;
+                }
+                dropped += 1;
+            }
+        }
+        delete_kept_rows(session, &table, expired).await?;
+    }
+    vacuum_bloated_tables(session).await?;
+    Ok(dropped)
+}
+
+/// Lets the tables that change all the time use the room of rows that are gone.
+async fn vacuum_bloated_tables(session: &Session) -> Result<()> {
+    for row in session.query(query!("partitions/bloated_tables"), &[]).await? {
+        session
+            .execute_batch(&format!("VACUUM (SKIP_LOCKED) pointsman.{}", read_column::<&str>(&row, 0)?))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Whether it could be dropped.
+async fn drop_partition(
+    session: &Session,
+    table: &PartitionedTable,
+    partition: &str,
+    end: i64,
+    expired: ExpiredUpTo,
+) -> Result<bool> {
+    session.execute_batch(BEGIN_DROP).await?;
+    let dropped = async {
+        match (table.keep_rows, table.name) {
+            (Some(keep), "journal") => drop(session.execute(keep, &[&end]).await?),
+            (Some(keep), _) => drop(session.execute(keep, &[&end, &expired.archive_number]).await?),
+            (None, _) => {}
+        }
+        // The name is one that the store itself has given, and quoted all the same.
+        session.execute_batch(&format!("DROP TABLE pointsman.\"{}\"", partition.replace('"', "\"\""))).await
+    };
+    match dropped.await {
+        Ok(()) => {
+            session.execute_batch("COMMIT").await?;
+            Ok(true)
+        }
+        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            session.execute_batch("ROLLBACK").await?;
+            Ok(false)
+        }
+        // Another node was quicker.
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+            session.execute_batch("ROLLBACK").await?;
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn delete_kept_rows(session: &Session, table: &PartitionedTable, expired: ExpiredUpTo) -> Result<()> {
+    match (table.delete_kept_rows, table.name) {
+        (Some(delete), "journal") => drop(session.execute(delete, &[]).await?),
+        (Some(delete), _) => drop(session.execute(delete, &[&expired.archive_number]).await?),
+        (None, _) => {}
+    }
+    Ok(())
+}
