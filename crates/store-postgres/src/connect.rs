@@ -53,7 +53,10 @@ impl Endpoint {
             None => false,
             Some("transaction") => true,
             Some(other) => {
-                return Err(bad_parameter("pooler", format!("is `{other}`, and can only be `transaction`")));
+                return Err(bad_parameter(
+                    "pooler",
+                    format!("is `{other}`; the only valid value is `transaction`"),
+                ));
             }
         };
         let direct =
@@ -85,7 +88,10 @@ impl Endpoint {
         let (client, connection) = self.open_connection().await?;
         let io_handle = tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(reason = error_text(&error), "a connection to PostgreSQL ended");
+                tracing::debug!(
+                    reason = error_text(&error),
+                    "connection to PostgreSQL closed with an error; the next statement opens another"
+                );
             }
         });
         Ok(Session::new(client, io_handle, self.pooled))
@@ -279,7 +285,7 @@ impl UrlParameters {
         let host = rest.split_once('@').and_then(|(_, after)| after.split(['/', '?']).next());
         if host.is_some_and(|host| host.contains('@')) {
             return Err(OpenError::BadUrl(
-                "it has more than one `@`; one in a user's name or a password is written %40".into(),
+                "it has more than one `@`; write one in a user name or a password as %40".into(),
             ));
         }
         // A password may hold what elsewhere begins the parameters.
@@ -316,7 +322,7 @@ pub(crate) fn bad_parameter(name: &str, problem: String) -> OpenError {
 }
 
 fn bad_listen_url(error: OpenError) -> OpenError {
-    bad_parameter("listen", format!("is not a URL that can be used: {error}"))
+    bad_parameter("listen", format!("is not a valid URL: {error}"))
 }
 
 /// What the driver finds wrong. It names a parameter; which ones there are, and the value, it does not say.
@@ -357,7 +363,7 @@ fn find_bad_port(location: &str) -> Option<&str> {
 
 fn unknown_user_error(error: &whoami::Error) -> OpenError {
     OpenError::BadUrl(format!(
-        "it names no user, and who runs this program has no name ({error}); write postgres://user@host:5432/database"
+        "it names no user, and the operating system's user is unknown ({error}); write postgres://user@host:5432/database"
     ))
 }
 

@@ -107,12 +107,14 @@ async fn run_check<T>(
             Some(answer)
         }
         Ok(Err(error)) => {
-            findings.push(Finding::warning(name, format!("could not be looked at: {}", error_text(&error))));
+            findings.push(Finding::warning(name, format!("check failed: {}", error_text(&error))));
             None
         }
         Err(_) => {
-            let found = format!("could not be looked at: no answer within {} s", CHECK_TIMEOUT.as_secs());
-            findings.push(Finding::fault(name, found).advise("See whether the server answers others."));
+            let found = format!("check failed: no response within {} s", CHECK_TIMEOUT.as_secs());
+            findings.push(
+                Finding::fault(name, found).advise("Check whether the server responds to other clients."),
+            );
             None
         }
     }

@@ -13,79 +13,79 @@ use crate::connect::{Endpoint, PasswordSource};
 /// Why a store could not be opened, in words for the person who runs it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("the URL of the database cannot be used: {0}")]
+    #[error("the URL of the database is invalid: {0}")]
     BadUrl(String),
-    #[error("the URL of the database cannot be used: `{name}` {problem}")]
+    #[error("the URL of the database is invalid: `{name}` {problem}")]
     BadParameter { name: String, problem: String },
     #[error(
         "cannot connect to PostgreSQL at {address}: {reason}; is it running, and can this machine reach it there?"
     )]
     Unreachable { address: String, reason: String },
     #[error(
-        "what answers at {address} does not speak PostgreSQL's protocol ({reason}); check host and port in the URL"
+        "the server at {address} does not speak PostgreSQL's protocol ({reason}); check host and port in the URL"
     )]
     NotPostgres { address: String, reason: String },
-    #[error("PostgreSQL at {address} does not let the role {role} in: {reason}; {advice}")]
+    #[error("PostgreSQL at {address} denies access to the role {role}: {reason}; {advice}")]
     AccessDenied { address: String, role: String, reason: String, advice: String },
     #[error(
-        "PostgreSQL at {address} cannot be talked to as the URL asks for: {reason}; check sslmode and sslrootcert in the URL, \
+        "the TLS connection to PostgreSQL at {address} failed: {reason}; check sslmode and sslrootcert in the URL, \
          and the certificate of the server"
     )]
     TlsFailed { address: String, reason: String },
-    #[error("there is no database {database} at {address}; make it there: CREATE DATABASE {}", quote_identifier(.database))]
+    #[error("there is no database {database} at {address}; create it: CREATE DATABASE {}", quote_identifier(.database))]
     NoDatabase { address: String, database: String },
     #[error(
         "the URL names no database, and at {address} there is none that is named like the role, {role}; name one in the URL, \
-         or make it there: CREATE DATABASE {}",
+         or create it: CREATE DATABASE {}",
         quote_identifier(.role)
     )]
     NoDatabaseNamed { address: String, role: String },
     #[error(
-        "PostgreSQL at {address} has version {found}, and 15 or newer is needed; upgrade it, or name another"
+        "PostgreSQL at {address} has version {found}, and 15 or newer is required; upgrade it, or use another server"
     )]
     ServerTooOld { address: String, found: i32 },
     #[error(
-        "the database {database} keeps its texts in {found}, and UTF8 is needed; make one: \
+        "the database {database} has the encoding {found}, and UTF8 is required; create one: \
          CREATE DATABASE {} TEMPLATE template0 ENCODING UTF8",
         quote_identifier(&format!("{database}_utf8"))
     )]
     NotUtf8 { database: String, found: String },
-    #[error("the role {role} has not the rights that it needs ({reason}); let an owner run: {grant}")]
+    #[error("the role {role} lacks privileges ({reason}); run as an owner: {grant}")]
     MissingPrivilege { role: String, reason: String, grant: String },
     #[error(
-        "the schema pointsman was made by a newer version of Pointsman (its layout is {found}, this version knows up \
+        "the schema pointsman was made by a newer version of Pointsman (its layout is {found}, this version supports up \
          to {supported}); run that version, or restore a backup made before the upgrade"
     )]
     SchemaTooNew { found: i32, supported: i32 },
     #[error(
-        "the database {database} has a schema pointsman that is not Pointsman's; rename that schema, or name another \
+        "the database {database} has a schema pointsman that is not Pointsman's; rename that schema, or use another \
          database"
     )]
     ForeignSchema { database: String },
     #[error(
-        "the layout of the schema pointsman was made by another {name} than the one of this version; run the version \
+        "the schema pointsman was migrated with a {name} that differs from the one of this version; run the version \
          that made it, or restore a backup"
     )]
     MigrationChanged { name: String },
     #[error(
-        "the schema pointsman is not whole ({problem}): somebody has removed something; run `pointsman doctor`, and restore \
+        "the schema pointsman is incomplete ({problem}): something was removed from it; run `pointsman doctor`, and restore \
          a backup"
     )]
     SchemaIncomplete { problem: String },
     #[error(
-        "the layout of the schema pointsman cannot be looked at now, because others use it: {holders}; wait until they have \
+        "the schema pointsman cannot be checked or migrated, because other sessions lock it: {holders}; wait until they have \
          ended, or end them: SELECT pg_terminate_backend({pid})"
     )]
     SchemaLocked { holders: String, pid: i32 },
     #[error(
-        "{address} is a pooler in transaction mode, and the URL does not say so; add pooler=transaction to it, or prepared \
-         statements and settings will be those of others, and listen= with a direct URL (percent-encoded), so that \
+        "{address} is a pooler in transaction mode, and the URL does not declare it; add pooler=transaction to it, or prepared \
+         statements and settings get mixed up between clients, and listen= with a direct URL (percent-encoded), so that \
          nodes can wake each other"
     )]
     UndeclaredPooler { address: String },
-    #[error("PostgreSQL at {address} could not do what is needed at the start: {reason}")]
+    #[error("opening the store on PostgreSQL at {address} failed: {reason}")]
     OpenFailed { address: String, reason: String },
-    #[error("what the database holds cannot be understood: {0}")]
+    #[error("the database contains data that cannot be decoded: {0}; restore a backup, or report a bug")]
     Damaged(String),
 }
 
@@ -126,7 +126,7 @@ impl OpenError {
                 }
                 "invalid configuration" if reason.ends_with("password missing") => {
                     let advice = "give one in PGPASSWORD, or in the URL, as in postgres://user:password@host";
-                    Self::access_denied(endpoint, "it asks for a password, and none was given", advice.into())
+                    Self::access_denied(endpoint, "it requires a password, and none was given", advice.into())
                 }
                 "invalid configuration" => Self::BadUrl(reason),
                 "unexpected message from server" | "error parsing response from server" => {
@@ -146,7 +146,7 @@ impl OpenError {
     fn access_denied(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
         let tried = match endpoint.has_user() {
             true => "",
-            false => " (the URL names no user, so that the one was tried who runs this program)",
+            false => " (the URL names no user, so the operating system's user was tried)",
         };
         let (address, role) = (endpoint.address(), endpoint.role().into());
         Self::AccessDenied { address, role, reason: format!("{reason}{tried}"), advice }
@@ -190,7 +190,7 @@ pub(crate) fn quote_identifier(name: &str) -> String {
 pub(crate) enum ConnectError {
     #[error("{}", error_text(.0))]
     Driver(#[from] tokio_postgres::Error),
-    #[error("it does not answer within {} s", .0.as_secs())]
+    #[error("no response within {} s", .0.as_secs())]
     TimedOut(Duration),
 }
 

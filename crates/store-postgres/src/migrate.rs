@@ -180,7 +180,7 @@ impl<'a> Migrator<'a> {
             Some(row) => OpenError::SchemaLocked { holders, pid: row.get(0) },
             None => OpenError::OpenFailed {
                 address: self.endpoint.address(),
-                reason: "others used the schema for too long; start it again".into(),
+                reason: "other sessions locked the schema for too long; start again".into(),
             },
         })
     }
@@ -199,7 +199,7 @@ impl<'a> Migrator<'a> {
             let record = query!("open/record_migration", INT4, TEXT, TEXT);
             let recorded = self.session.execute(record, &[&version, name, &checksum]).await;
             recorded.map_err(|error| self.to_open_error(&error))?;
-            tracing::info!(name, database = %self.endpoint, "applied a migration");
+            tracing::info!(name, database = %self.endpoint, "applied a schema migration");
         }
         let inserted = self.insert_store_numbers().await?;
         Ok(applied < layout || inserted)

@@ -29,7 +29,9 @@ pub(crate) async fn send_notifications(notifier: Weak<News>, pool: Pool) {
         });
         match sent.await {
             Ok(_) => notifier_handle.was_sent(),
-            Err(error) => tracing::debug!(%error, "the other nodes could not be told"),
+            Err(error) => {
+                tracing::debug!(%error, "could not notify the other nodes of new events or work; they find them by polling every 500 ms")
+            }
         }
         tokio::time::sleep(SHARED).await;
     }
@@ -43,7 +45,7 @@ pub(crate) async fn listen_for_notifications(
 ) {
     loop {
         if let Err(error) = listen_until_disconnected(&notifier, &endpoint, &writer).await {
-            tracing::debug!(%error, "nobody listens to the other nodes for a moment");
+            tracing::debug!(%error, "notification listener disconnected; reconnecting, and polling every 500 ms meanwhile");
         }
         tokio::time::sleep(RECONNECT).await;
     }
@@ -69,7 +71,7 @@ async fn listen_until_disconnected(
                 Some(Ok(AsyncMessage::Notification(notification))) => notifier.hear(notification.payload(), writer),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
-                None => return Err("the connection was closed".into()),
+                None => return Err("the server closed the connection".into()),
             },
         }
     }

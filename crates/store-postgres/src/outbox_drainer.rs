@@ -79,11 +79,11 @@ pub(crate) async fn run_drainer(
     loop {
         let (drained, now) = (drainer.drain().await, std::time::Instant::now());
         match &drained {
-            Ok(_) if outage.works(now).is_some() => tracing::info!("the outbox is drained again"),
+            Ok(_) if outage.works(now).is_some() => tracing::info!("draining the outbox works again"),
             Ok(_) => {}
             Err(StoreError::Closed) => return,
             Err(error) if outage.failed(now).is_some() => {
-                tracing::warn!(%error, "the outbox cannot be drained: what is emitted in SQL waits");
+                tracing::warn!(%error, "could not drain the outbox; events emitted in SQL wait until it succeeds, see `pointsman doctor` if it persists");
             }
             Err(_) => {}
         }
@@ -96,7 +96,7 @@ pub(crate) async fn run_drainer(
         if last_cleanup.elapsed() >= CLEANUP_INTERVAL {
             last_cleanup = Instant::now();
             if let Err(error) = drainer.delete_expired().await {
-                tracing::debug!(%error, "the outbox could not be swept");
+                tracing::debug!(%error, "could not delete expired receipts, keys and refused rows of the outbox; retrying in a minute");
             }
         }
         tokio::select! {

@@ -59,8 +59,12 @@ pub(crate) async fn run_periodically(endpoint: Arc<Endpoint>) {
         tokio::time::sleep(DROP_INTERVAL).await;
         match drop_expired(&endpoint).await {
             Ok(0) => {}
-            Ok(partitions) => tracing::info!(partitions, "dropped what was forgotten"),
-            Err(error) => tracing::debug!(%error, "could not sweep"),
+            Ok(partitions) => {
+                tracing::info!(partitions, "dropped expired partitions of the journal and the history")
+            }
+            Err(error) => {
+                tracing::warn!(%error, "could not drop expired partitions; retrying in 10 s, the disk usage grows meanwhile")
+            }
         }
     }
 }

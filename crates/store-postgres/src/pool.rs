@@ -118,7 +118,7 @@ impl Pool {
                 }
             }
         });
-        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("a read broke off".into())))
+        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the read was aborted".into())))
     }
 
     /// A connection whose answer does not come is thrown away.

@@ -37,21 +37,21 @@ impl RolePrivileges {
         let Self { role, foreign_objects, .. } = self;
         match (&self.schema_owner, self.can_use_schema) {
             (None, _) if self.can_create_schema => None,
-            (None, _) => Some(format!("{role} may not make the schema pointsman")),
+            (None, _) => Some(format!("{role} may not create the schema pointsman")),
             (Some(_), false) => {
-                Some(format!("{role} may not use the schema pointsman, or not make tables in it"))
+                Some(format!("{role} may not use the schema pointsman, or not create tables in it"))
             }
             (Some(_), true) if *foreign_objects == 0 => None,
             (Some(_), true) => Some(format!(
-                "{foreign_objects} tables and functions of the schema pointsman are not {role}'s"
+                "{foreign_objects} tables and functions of the schema pointsman are not owned by {role}"
             )),
         }
     }
 
     pub(crate) fn describe_sufficient(&self) -> String {
         match self.schema_owner {
-            None => format!("{} may make the schema pointsman", self.role),
-            Some(_) => format!("{} may do all that is needed", self.role),
+            None => format!("{} may create the schema pointsman", self.role),
+            Some(_) => format!("{} has all required privileges", self.role),
         }
     }
 

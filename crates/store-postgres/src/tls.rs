@@ -35,7 +35,7 @@ impl TlsMode {
         let file = |mode: &str| {
             let missing = || {
                 let what = format!(
-                    "is needed for sslmode={mode}: a file with the certificates of those whom you trust, for instance \
+                    "is required for sslmode={mode}: a file with the trusted root certificates, for instance \
                      /etc/ssl/certs/ca-certificates.crt"
                 );
                 bad_parameter("sslrootcert", what)
@@ -52,7 +52,7 @@ impl TlsMode {
             ("verify-full", _) => file("verify-full").map(Self::VerifyFull),
             (other, _) => {
                 let known = "disable, prefer, require, verify-ca or verify-full";
-                Err(bad_parameter("sslmode", format!("is `{other}`, and can only be {known}")))
+                Err(bad_parameter("sslmode", format!("is `{other}`; valid values are {known}")))
             }
         }
     }
@@ -100,11 +100,11 @@ pub(crate) fn read_root_certificates(file: &Path) -> Result<RootCertStore, OpenE
         |what: String| bad_parameter("sslrootcert", format!("names {}, which {what}", file.display()));
     let pem = std::fs::read(file).map_err(|error| unread(format!("cannot be read: {error}")))?;
     let found = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| unread(format!("is no PEM file: {error}")))?;
+    let found = found.map_err(|error| unread(format!("is not a PEM file: {error}")))?;
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found);
     if added == 0 {
-        return Err(unread("holds no certificate".into()));
+        return Err(unread("contains no certificate".into()));
     }
     Ok(roots)
 }

@@ -122,9 +122,9 @@ fn execute_command<'a>(
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no connection to PostgreSQL")]
+#[error("not connected to PostgreSQL")]
 struct NotConnected;
 
 #[derive(Debug, thiserror::Error)]
-#[error("PostgreSQL did not answer within {} s", RESPONSE_TIMEOUT.as_secs())]
+#[error("PostgreSQL did not respond within {} s", RESPONSE_TIMEOUT.as_secs())]
 struct ResponseTimeout;

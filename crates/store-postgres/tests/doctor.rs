@@ -82,10 +82,10 @@ async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
         ("connection", "not encrypted"),
         ("version", "PostgreSQL"),
         ("encoding", "UTF8"),
-        ("rights", "may do all"),
+        ("rights", "all required privileges"),
         ("layout", "the newest"),
         ("pooler", "none"),
-        ("listening", "wake each other"),
+        ("listening", "notify each other"),
         ("nodes", "1 live: first"),
         ("outbox", "empty"),
     ] {
@@ -276,7 +276,7 @@ async fn missing_privileges_are_reported_with_the_grant() {
         let findings = examine(&url).await;
         let rights = finding_named(&findings, "rights");
         assert_eq!(rights.verdict, Verdict::Fault, "{rights:?}");
-        server.query(database, advice(rights).strip_prefix("Let an owner run: ").unwrap()).unwrap();
+        server.query(database, advice(rights).strip_prefix("Run as an owner: ").unwrap()).unwrap();
         assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
         close(Database::open(&url, now()).await.unwrap()).await;
         assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
@@ -297,7 +297,7 @@ async fn an_undeclared_pooler_is_a_fault() {
 
     let findings = examine(&format!("{url}?pooler=transaction")).await;
     assert_eq!(problems(&findings), ["listening"], "{findings:#?}");
-    assert!(finding_named(&findings, "pooler").found.contains("as the URL says"));
+    assert!(finding_named(&findings, "pooler").found.contains("as declared in the URL"));
 
     let findings = examine(&format!("{url}?pooler=transaction&listen={}", percent_encode(&direct))).await;
     assert_eq!(problems(&findings), [""; 0], "{findings:#?}");
@@ -307,7 +307,7 @@ async fn an_undeclared_pooler_is_a_fault() {
     assert_eq!(finding_named(&findings, "listening").verdict, Verdict::Fault, "{findings:#?}");
 
     let findings = examine(&format!("{direct}?pooler=transaction")).await;
-    assert!(finding_named(&findings, "pooler").found.contains("none was noticed"), "{findings:#?}");
+    assert!(finding_named(&findings, "pooler").found.contains("none was detected"), "{findings:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -363,18 +363,18 @@ async fn the_outbox_and_the_nodes_are_checked() {
     let findings = examine(&url).await;
     for (name, text) in [
         ("nodes", "lost for 60 min"),
-        ("outbox", "3 events wait, the first for 60 min"),
+        ("outbox", "3 events waiting, the first for 60 min"),
         ("refused", "it has a blank"),
     ] {
         let finding = finding_named(&findings, name);
         assert!(finding.verdict == Verdict::Warning && finding.found.contains(text), "{finding:?}");
     }
-    assert_eq!(advice(finding_named(&findings, "outbox")), "Start a node: it takes them.");
+    assert_eq!(advice(finding_named(&findings, "outbox")), "Start a node: it drains them.");
     server.query(database, "UPDATE pointsman.node SET heard = 0").unwrap();
     let findings = examine(&url).await;
     let moved = finding_named(&findings, "nodes");
     assert_eq!(moved.verdict, Verdict::Ok, "{moved:?}");
-    assert!(moved.found.contains("had not left the store that was moved here: lost ("), "{moved:?}");
+    assert!(moved.found.contains("still running when their store was copied here: lost ("), "{moved:?}");
 }
 
 /// What was removed, and the word for it.
@@ -432,7 +432,7 @@ async fn the_advice_never_grants_a_superuser_role() {
         assert!(rights.verdict == Verdict::Fault && !advice(rights).contains("GRANT"), "{rights:?}");
     }
     let findings = examine(&with_role(&url, &weak)).await;
-    let remedy = advice(finding_named(&findings, "rights")).strip_prefix("Let an owner run: ").unwrap();
+    let remedy = advice(finding_named(&findings, "rights")).strip_prefix("Run as an owner: ").unwrap();
     server.query(database, remedy).unwrap();
     let url = with_role(&url, &weak);
     assert_eq!(verdict(&url, "rights").await, Verdict::Ok);

@@ -123,7 +123,7 @@ async fn a_missing_password_or_user_is_reported() {
     let url = server.url("locked");
     let error = open_error(&with_role(&url, "ann")).await.to_string();
     assert!(
-        error.contains("does not let the role ann in: it asks for a password, and none was given"),
+        error.contains("denies access to the role ann: it requires a password, and none was given"),
         "{error}"
     );
     assert!(error.contains("PGPASSWORD") && !error.contains("names no user"), "{error}");

@@ -47,7 +47,7 @@ fn errors_name_the_invalid_parameter() {
     for (url, named) in [
         ("postgres://a@db/bus?sslmode=maybe", "`sslmode` is `maybe`"),
         ("postgres://a@db/bus?pooler=session", "`pooler` is `session`"),
-        ("postgres://a@db/bus?sslmode=verify-full", "`sslrootcert` is needed"),
+        ("postgres://a@db/bus?sslmode=verify-full", "`sslrootcert` is required"),
         (
             "postgres://a@db/bus?sslmode=verify-ca&sslrootcert=/no/such/file",
             "`sslrootcert` names /no/such/file",

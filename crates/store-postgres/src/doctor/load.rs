@@ -36,7 +36,7 @@ impl Doctor {
             }
             None => Finding::ok(
                 "connections",
-                format!("{demand}; there may be {limit}, we have {own}, others {others}"),
+                format!("{demand}; the limit is {limit}; Pointsman has {own}, others {others}"),
             ),
         };
         Ok((vec![finding], ()))
@@ -62,8 +62,8 @@ impl Doctor {
         }
         let finding = match (open.is_empty(), sees_all) {
             (false, _) => Finding::warning("transactions", format_list(&open)).advise(format!(
-                "As long as one is open, vacuum removes nothing that it could see, and what is forgotten \
-                 stays on disk. End it where it was begun, or: SELECT pg_terminate_backend({})",
+                "While one is open, vacuum keeps every row that it could see, and expired rows \
+                 stay on disk. End it in its program, or: SELECT pg_terminate_backend({})",
                 pids.first().map_or("", String::as_str)
             )),
             (true, true) => {
@@ -71,7 +71,7 @@ impl Doctor {
             }
             (true, false) => {
                 let role = quote_identifier(self.endpoint.role());
-                let found = "none of this role's is open for long; those of others cannot be seen";
+                let found = "none of this role is open for long; those of other roles cannot be seen";
                 Finding::ok("transactions", found)
                     .advise(format!("To see them: GRANT pg_read_all_stats TO {role}"))
             }
@@ -95,7 +95,7 @@ impl Doctor {
         let finding = match left.is_empty() {
             true => Finding::ok("prepared transactions", "none is left"),
             false => Finding::warning("prepared transactions", format_list(&left)).advise(
-                "They hold what they have locked, and vacuum back, also over a restart. Ask whose they are, \
+                "They keep their locks and block vacuum, even across a restart. Find out who prepared them, \
                  then COMMIT PREPARED or ROLLBACK PREPARED.",
             ),
         };
@@ -109,21 +109,21 @@ impl Doctor {
             let (status, kept): (&str, i64) = (row.try_get(2)?, row.try_get(3)?);
             let size_text = size(kept.unsigned_abs());
             match (status, active) {
-                ("lost", _) => problems.push(format!("{name} has lost what it needs")),
+                ("lost", _) => problems.push(format!("{name} has lost WAL that it needs")),
                 (_, false) => {
-                    problems.push(format!("{name} keeps {size_text} of the log, and nobody reads from it"))
+                    problems.push(format!("{name} retains {size_text} of WAL, and nothing reads from it"))
                 }
                 (_, true) if kept > MAX_SLOT_BYTES => {
-                    problems.push(format!("{name} keeps {size_text} of the log"))
+                    problems.push(format!("{name} retains {size_text} of WAL"))
                 }
                 (_, true) => {}
             }
         }
         let finding = match problems.is_empty() {
-            true => Finding::ok("replication slots", "none holds the log back"),
+            true => Finding::ok("replication slots", "none retains too much WAL"),
             false => Finding::warning("replication slots", format_list(&problems)).advise(
                 "They can fill the disk, and then nothing commits. Let their readers catch up, or drop \
-                 them: SELECT pg_drop_replication_slot(…); max_slot_wal_keep_size limits what they keep.",
+                 them: SELECT pg_drop_replication_slot(…); max_slot_wal_keep_size limits what they retain.",
             ),
         };
         Ok((vec![finding], ()))

@@ -17,8 +17,8 @@ impl Doctor {
         let is_declared = self.endpoint.is_pooled();
         let finding = match (is_pooled, is_declared) {
             (true, false) => return Ok((vec![undeclared_pooler_finding(&self.endpoint)], ())),
-            (true, true) => Finding::ok("pooler", "one in transaction mode, as the URL says"),
-            (false, true) => Finding::ok("pooler", "none was noticed, although the URL says so")
+            (true, true) => Finding::ok("pooler", "one in transaction mode, as declared in the URL"),
+            (false, true) => Finding::ok("pooler", "none was detected, although the URL declares one")
                 .advise("Without one, leave pooler=transaction out: statements are then prepared only once."),
             (false, false) => Finding::ok("pooler", "none"),
         };
@@ -52,7 +52,7 @@ impl Doctor {
         let Some(direct) = self.endpoint.listen_endpoint() else {
             return Ok(Finding::warning(
                 "listening",
-                "not through a pooler: nodes find new work by looking twice a second",
+                "not possible through a pooler: nodes find new work by polling twice a second",
             )
             .advise("Add listen= to the URL: a direct one, percent-encoded."));
         };
@@ -60,17 +60,17 @@ impl Doctor {
             Ok(session) => session,
             Err(error) => {
                 return Ok(Finding::warning("listening", format!("cannot connect to {direct}: {error}"))
-                    .advise("Nodes find new work by looking twice a second meanwhile."));
+                    .advise("Until then nodes find new work by polling twice a second."));
             }
         };
         if database_identity(&session).await? != database_identity(&self.session).await? {
             return Ok(Finding::fault("listening", format!("listen={direct} is another database"))
-                .advise("Name the same one, on the way around the pooler."));
+                .advise("Name the same database there, without the pooler."));
         }
         Ok(match session.execute_batch("LISTEN pointsman; UNLISTEN pointsman").await {
-            Ok(()) => Finding::ok("listening", "nodes can wake each other"),
+            Ok(()) => Finding::ok("listening", "nodes can notify each other"),
             Err(error) => Finding::warning("listening", error_text(&error))
-                .advise("Nodes find new work by looking twice a second meanwhile."),
+                .advise("Until then nodes find new work by polling twice a second."),
         })
     }
 }

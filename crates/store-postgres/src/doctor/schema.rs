@@ -20,16 +20,16 @@ impl Doctor {
         let is_newest = matches!(layout, Ok(SchemaState::Applied(NEWEST_LAYOUT)));
         let layout = match layout {
             Ok(SchemaState::Absent | SchemaState::Empty) => {
-                Finding::ok("layout", "there are no tables yet; the first node makes them")
+                Finding::ok("layout", "there are no tables yet; the first node creates them")
             }
             Ok(SchemaState::Applied(NEWEST_LAYOUT)) => {
                 Finding::ok("layout", format!("{NEWEST_LAYOUT}, the newest"))
             }
             Ok(SchemaState::Applied(older)) => Finding::ok(
                 "layout",
-                format!("{older}; the next node of this version brings it forward to {NEWEST_LAYOUT}"),
+                format!("{older}; the next node of this version migrates it to {NEWEST_LAYOUT}"),
             )
-            .advise("Make a backup first; older versions will not open it any more."),
+            .advise("Make a backup first; older versions cannot open it afterwards."),
             Err(error) => open_error_finding("layout", &error),
         };
         let mut findings = vec![privileges, layout];
@@ -55,14 +55,14 @@ impl Doctor {
         if !missing.is_empty() {
             return Ok(vec![
                 Finding::fault("missing", format!("{} of the schema pointsman", format_list(&missing))).advise(
-                    "Somebody has removed it. Stop all nodes, and restore a backup; a store that has been without it \
-                     cannot be mended by making it anew.",
+                    "It was removed. Stop all nodes, and restore a backup; creating it again does not repair a store \
+                     that ran without it.",
                 ),
             ]);
         }
         let note = self.session.query(query!("write/text", TEXT), &[&NOTE]).await?;
-        let unfinished_copy = Finding::fault("move", "a move to this store has not ended")
-            .advise("Run the same `pointsman move` again, or begin with another target.");
+        let unfinished_copy = Finding::fault("move", "a copy into this store has not finished")
+            .advise("Run the same `pointsman move` again, or use another target.");
         let missing = Finding::ok("missing", "nothing");
         Ok(if note.is_empty() { vec![missing] } else { vec![missing, unfinished_copy] })
     }
@@ -73,10 +73,8 @@ impl Doctor {
         let privileges = RolePrivileges::from_row(row)?;
         Ok(match privileges.describe_missing() {
             None => Finding::ok("rights", privileges.describe_sufficient()),
-            Some(missing) => Finding::fault("rights", missing).advise(format!(
-                "Let an owner run: {}",
-                privileges.grant_statement(self.endpoint.database())
-            )),
+            Some(missing) => Finding::fault("rights", missing)
+                .advise(format!("Run as an owner: {}", privileges.grant_statement(self.endpoint.database()))),
         })
     }
 }

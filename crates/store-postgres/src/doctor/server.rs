@@ -27,15 +27,15 @@ impl Doctor {
             true => Finding::ok("version", format!("PostgreSQL {version}")),
             false => Finding::fault(
                 "version",
-                format!("PostgreSQL {version}, and {OLDEST_SERVER} or newer is needed"),
+                format!("PostgreSQL {version}, and {OLDEST_SERVER} or newer is required"),
             )
-            .advise("Upgrade it, or name another."),
+            .advise("Upgrade it, or use another server."),
         });
         let encoding: &str = row.try_get(2)?;
         findings.push(match encoding {
             "UTF8" => Finding::ok("encoding", "UTF8"),
-            _ => Finding::fault("encoding", format!("{encoding}, and UTF8 is needed"))
-                .advise("Make another: CREATE DATABASE … TEMPLATE template0 ENCODING UTF8"),
+            _ => Finding::fault("encoding", format!("{encoding}, and UTF8 is required"))
+                .advise("Create another: CREATE DATABASE … TEMPLATE template0 ENCODING UTF8"),
         });
         findings.push(writable_finding(row.try_get(3)?, row.try_get(4)?));
         Ok((findings, is_supported))
@@ -44,17 +44,17 @@ impl Doctor {
     fn connection_finding(&self, round_trip: Duration, tls: &str, is_local: bool) -> Finding {
         let encrypted = if tls.is_empty() { "not encrypted".into() } else { format!("encrypted ({tls})") };
         let round_trip_ms = round_trip.as_secs_f64() * 1000.0;
-        let found = format!("{}, {encrypted}, {round_trip_ms:.1} ms there and back", self.endpoint);
+        let found = format!("{}, {encrypted}, round trip {round_trip_ms:.1} ms", self.endpoint);
         // Behind a pooler it is told of the way from there.
         if tls.is_empty() && !is_local && !self.endpoint.is_pooled() {
             return Finding::warning("connection", found).advise(
-                "Whoever is on the way can read it. Give the server a certificate, and add \
+                "Anybody on the network path can read the traffic. Give the server a certificate, and add \
                  sslmode=verify-full and sslrootcert to the URL.",
             );
         }
         if round_trip > SLOW_ROUND_TRIP {
             return Finding::warning("connection", found)
-                .advise("Every commit takes that long a few times. Run the nodes near the database.");
+                .advise("Every commit takes a few round trips. Run the nodes near the database.");
         }
         Finding::ok("connection", found)
     }
@@ -82,7 +82,7 @@ impl Doctor {
 
 fn writable_finding(standby: bool, read_only: bool) -> Finding {
     match (standby, read_only) {
-        (true, _) => Finding::fault("writable", "this is a standby, which only its primary writes to")
+        (true, _) => Finding::fault("writable", "this is a standby, which is read-only")
             .advise("Name the primary in the URL; with several hosts, add target_session_attrs=read-write."),
         (false, true) => Finding::fault("writable", "default_transaction_read_only is on for this role")
             .advise("Turn it off: ALTER ROLE … SET default_transaction_read_only = off"),

@@ -44,7 +44,7 @@ const SETTING_RULES: [SettingRule; 10] = [
         is_wrong: |all, value| {
             value == "off" || value == "local" && !all.value("synchronous_standby_names").is_empty()
         },
-        consequence: "commits are answered too early, and what is emitted in SQL can be lost in a crash",
+        consequence: "commits return before they are durable, and events emitted in SQL can be lost in a crash",
     },
     SettingRule {
         name: "autovacuum",
@@ -58,42 +58,42 @@ const SETTING_RULES: [SettingRule; 10] = [
         expected: "on",
         verdict: Verdict::Warning,
         is_wrong: |_, value| value == "off",
-        consequence: "autovacuum does not know where there is something to do",
+        consequence: "autovacuum does not know which tables need it",
     },
     SettingRule {
         name: "statement_timeout",
         expected: "0",
         verdict: Verdict::Warning,
         is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(60)),
-        consequence: "a writer may wait 15 s for its turn, and reading a long list takes its time",
+        consequence: "a writer may wait 15 s for the write lock, and long lists take time to read",
     },
     SettingRule {
         name: "idle_in_transaction_session_timeout",
         expected: "0",
         verdict: Verdict::Warning,
         is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(10)),
-        consequence: "a node that is slow for a moment is cut off; writers set 10 s for themselves",
+        consequence: "a node that is briefly slow is disconnected; writers set 10 s for themselves",
     },
     SettingRule {
         name: "idle_session_timeout",
         expected: "0",
         verdict: Verdict::Warning,
         is_wrong: |_, value| value != "0",
-        consequence: "connections that wait for news are cut off, and nodes wake later",
+        consequence: "idle listening connections are closed, and nodes are notified later",
     },
     SettingRule {
         name: "lock_timeout",
         expected: "0",
         verdict: Verdict::Warning,
         is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(1)),
-        consequence: "a read that meets a new slice may fail; writers set 15 s for themselves",
+        consequence: "a read during the creation of a partition may fail; writers set 15 s for themselves",
     },
     SettingRule {
         name: "transaction_timeout",
         expected: "0",
         verdict: Verdict::Warning,
         is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(60)),
-        consequence: "a writer may wait 15 s for its turn, and reading a long list takes its time",
+        consequence: "a writer may wait 15 s for the write lock, and long lists take time to read",
     },
 ];
 
@@ -120,7 +120,7 @@ impl Doctor {
         let mut findings: Vec<Finding> =
             SETTING_RULES.iter().filter_map(|rule| rule.evaluate(&settings, self)).collect();
         if findings.is_empty() {
-            findings.push(Finding::ok("settings", "none loses data, none hinders"));
+            findings.push(Finding::ok("settings", "none loses data or slows Pointsman down"));
         }
         findings.extend(self.check_role_settings().await?);
         Ok((findings, ()))
@@ -140,7 +140,7 @@ impl Doctor {
         }
         Ok((!roles.is_empty()).then(|| {
             Finding::warning("roles", format_list(&roles)).advise(
-                "What such a role emits in SQL can be lost in a crash, although its commit was answered. \
+                "Events that such a role emits in SQL can be lost in a crash, although its commit succeeded. \
                  Undo it where that matters: ALTER ROLE … RESET synchronous_commit, or ALTER ROLE … IN \
                  DATABASE … RESET synchronous_commit.",
             )
@@ -156,8 +156,8 @@ impl Doctor {
             "user" => format!("ALTER ROLE {role} RESET {name}"),
             "database" => format!("ALTER DATABASE {database} RESET {name}"),
             "database user" => format!("ALTER ROLE {role} IN DATABASE {database} RESET {name}"),
-            "client" => format!("Take {name} out of the URL's options."),
-            "command line" => format!("Take {name} off the command line by which the server is started."),
+            "client" => format!("Remove {name} from the URL's options."),
+            "command line" => format!("Remove {name} from the command line of the server."),
             _ => format!("ALTER SYSTEM SET {name} = {expected}; SELECT pg_reload_conf()"),
         }
     }

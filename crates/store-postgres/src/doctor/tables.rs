@@ -32,20 +32,20 @@ impl Doctor {
         }
         let count = live.len() as i64;
         let mut found = if live.is_empty() {
-            "none runs".into()
+            "none is running".into()
         } else {
             format!("{count} live: {}", format_list(&live))
         };
         if !copied.is_empty() {
             let nodes = format_list(&copied);
-            let moved = "had not left the store that was moved here";
-            found = format!("{found}; {moved}: {nodes} (what it ran is free when a node starts here)");
+            let moved = "still running when their store was copied here";
+            found = format!("{found}; {moved}: {nodes} (their tasks are released when a node starts here)");
         }
         let finding = match silent.is_empty() {
             true => Finding::ok("nodes", found),
             false => Finding::warning("nodes", format!("{found}; silent: {}", format_list(&silent))).advise(
-                "If it was killed: what it ran goes to the others, or to the next node that starts. If it \
-                 runs: see its log, and its clock.",
+                "If it was killed: its tasks go to the other nodes, or to the next node that starts. If it \
+                 is running: check its log and its clock.",
             ),
         };
         Ok((vec![finding], count))
@@ -59,14 +59,14 @@ impl Doctor {
             if waiting > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { waiting.to_string() };
         let found = match waiting {
             0 => "empty".into(),
-            1 => format!("1 event has waited for {}", age(seconds)),
-            _ => format!("{count_text} events wait, the first for {}", age(seconds)),
+            1 => format!("1 event waiting for {}", age(seconds)),
+            _ => format!("{count_text} events waiting, the first for {}", age(seconds)),
         };
         let outbox = match (seconds > STUCK_SECONDS, nodes) {
             (false, _) => Finding::ok("outbox", found),
-            (true, Some(0)) => Finding::warning("outbox", found).advise("Start a node: it takes them."),
+            (true, Some(0)) => Finding::warning("outbox", found).advise("Start a node: it drains them."),
             (true, _) => Finding::warning("outbox", found).advise(
-                "A node should have taken them by now: see the nodes' logs, and the transactions above.",
+                "A node should have drained them by now: check the nodes' logs, and the transactions above.",
             ),
         };
         Ok((vec![outbox, self.check_refused_rows().await?], ()))
@@ -77,13 +77,13 @@ impl Doctor {
         let Some(row) = rows.first() else { return Ok(Finding::ok("refused", "unknown")) };
         let (count, last): (i64, &str) = (row.try_get(0)?, row.try_get(1)?);
         Ok(match count {
-            0 => Finding::ok("refused", "nothing was put aside"),
+            0 => Finding::ok("refused", "no row was set aside"),
             _ => {
                 let rows = if count == 1 { "row" } else { "rows" };
                 let found = format!("{count} {rows} of the outbox could not become events, the last: {last}");
                 Finding::warning("refused", found).advise(
-                    "Look at them: SELECT n, type, reason FROM pointsman.outbox_refused. Whoever writes into \
-                     the outbox by hand should call pointsman.emit, which says at once what is wrong.",
+                    "List them: SELECT n, type, reason FROM pointsman.outbox_refused. Programs that insert into \
+                     the outbox should call pointsman.emit instead, which reports errors at once.",
                 )
             }
         })
@@ -105,7 +105,7 @@ impl Doctor {
                     ""
                 };
                 let advice = format!(
-                    "{why}See what holds vacuum back (transactions, prepared transactions, slots), then: \
+                    "{why}Find out what blocks vacuum (transactions, prepared transactions, slots), then: \
                      VACUUM pointsman.{name}"
                 );
                 findings.push(Finding::warning("tables", found).advise(advice));

@@ -206,7 +206,7 @@ impl CopyConnection {
         else {
             return Err(Fault::damaged("a rule"));
         };
-        let target = RulePlace::read(space, name).ok_or_else(|| Fault::damaged("the place of a rule"))?;
+        let target = RulePlace::read(space, name).ok_or_else(|| Fault::damaged("the target of a rule"))?;
         let tenant = Some(tenant).filter(|name| !name.is_empty());
         let tenant = tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?;
         let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
@@ -341,7 +341,9 @@ impl CopyConnection {
         let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
         for row in &rows {
             if row.len() != types.len() {
-                return Err(Fault::damaged(format!("a row of {section} that has other columns")));
+                return Err(Fault::damaged(format!(
+                    "a row of {section} with an unexpected number of columns"
+                )));
             }
             writer.as_mut().write_raw(row.iter().map(CellParam)).await?;
         }

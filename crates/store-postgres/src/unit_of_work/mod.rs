@@ -221,7 +221,7 @@ where
     let is_failed = tx.is_failed();
     let result = result.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     if session.is_closed() {
-        return Err(StoreError::Unavailable("the connection to PostgreSQL broke".into()).into());
+        return Err(StoreError::Unavailable("the connection to PostgreSQL was lost".into()).into());
     }
     match result {
         // It made nothing of a statement that failed; but the database did.

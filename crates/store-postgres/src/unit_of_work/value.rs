@@ -93,7 +93,7 @@ pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<Val
     value.ok_or_else(|| {
         let name = column.name();
         SqlError::Refused(format!(
-            "the column {name} is of the type {kind}, which is not read as it is; ask for {name}::text, or for a number"
+            "the column {name} has the type {kind}, which is not supported; select {name}::text, or a number"
         ))
     })
 }
