@@ -1,4 +1,4 @@
-//! The writer's side of the database.
+//! Connects the writer to the tables.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::{Fault, Result};

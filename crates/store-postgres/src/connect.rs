@@ -1,4 +1,4 @@
-//! Where the database is, and how to connect to it.
+//! The address of the database, and how to connect to it.
 
 use std::fmt;
 use std::path::Path;
@@ -15,17 +15,17 @@ use crate::error::{ConnectError, OpenError, error_text};
 use crate::session::Session;
 use crate::tls::{self, TlsMode};
 
-/// The variable of the environment that holds the password where the URL has none, as for libpq.
+/// The environment variable with the password if the URL has none, as for libpq.
 const PASSWORD_VARIABLE: &str = "PGPASSWORD";
-/// How long a connection may take, unless the URL says otherwise.
+/// Timeout of connecting, unless the URL sets one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A peer that is gone without a word is noticed after about a minute.
+/// A server that disappears without closing its connections is detected after about a minute.
 const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The other end of a connection, as far as the driver has it: what carries bytes and what the server says unasked.
+/// The driver's half of a connection: it transports bytes and receives notifications.
 pub(crate) type DriverConnection = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
-/// A database that can be connected to. Shown without the password.
+/// The address and parameters of a database. Displayed without the password.
 #[derive(Clone)]
 pub struct Endpoint {
     config: Config,
@@ -33,20 +33,20 @@ pub struct Endpoint {
     pooled: bool,
     /// The URL names the user.
     has_url_user: bool,
-    /// The URL holds a password.
+    /// The URL contains a password.
     has_url_password: bool,
-    /// A direct way to the same database, for what a pooler cannot do.
+    /// A direct connection to the same database, for what a pooler cannot do.
     direct: Option<Box<Endpoint>>,
 }
 
 impl Endpoint {
-    /// Reads a URL as libpq does, with two parameters of our own: `pooler=transaction`, if what answers there is
-    /// PgBouncer in transaction mode, and `listen=URL`, a direct way around it.
+    /// Parses a URL as libpq does, with two additional parameters: `pooler=transaction`, if the server is PgBouncer in
+    /// transaction mode, and `listen=URL`, a direct connection around it.
     pub fn parse(url: &str) -> Result<Self, OpenError> {
         let (url, parameters) = UrlParameters::split_url(url)?;
         let tls_mode = TlsMode::from_parameters(parameters.get("sslmode"), parameters.get("sslrootcert"))?;
         if let Some(file) = parameters.get("sslrootcert") {
-            // Whoever names one that cannot be read is mistaken, even where it would not be looked at.
+            // An unreadable file is an error even if the mode would not use it.
             tls::read_root_certificates(Path::new(file))?;
         }
         let pooled = match parameters.get("pooler") {
@@ -83,7 +83,7 @@ impl Endpoint {
         Ok(Self { config, tls, pooled, has_url_user, has_url_password, direct })
     }
 
-    /// Opens a connection, which this task's runtime carries.
+    /// Opens a connection whose I/O the current runtime drives.
     pub(crate) async fn connect(&self) -> Result<Session, Error> {
         let (client, connection) = self.open_connection().await?;
         let io_handle = tokio::spawn(async move {
@@ -97,13 +97,13 @@ impl Endpoint {
         Ok(Session::new(client, io_handle, self.pooled))
     }
 
-    /// The same within the time that a connection may take. The driver's own limit ends when the socket is open, and a
-    /// server may be silent after that.
+    /// The same with a timeout. The driver's own timeout ends when the socket is open, and a server may be silent after
+    /// that.
     pub(crate) async fn connect_with_timeout(&self) -> Result<Session, ConnectError> {
         self.with_timeout(self.connect()).await
     }
 
-    /// Opens a connection in time, and leaves it to the caller to carry it.
+    /// Opens a connection with a timeout; the caller drives its I/O.
     pub(crate) async fn open_with_timeout(&self) -> Result<(Client, DriverConnection), ConnectError> {
         self.with_timeout(self.open_connection()).await
     }
@@ -124,7 +124,7 @@ impl Endpoint {
         self.config.connect(self.tls.clone()).await
     }
 
-    /// The same place, where each statement is sent whole, because what answers there may turn out to be a pooler.
+    /// The same endpoint with unprepared statements only, because the server may turn out to be a pooler.
     pub(crate) fn assume_pooled(&self) -> Self {
         Self { pooled: true, ..self.clone() }
     }
@@ -133,7 +133,7 @@ impl Endpoint {
         self.pooled
     }
 
-    /// Where to listen for what the server tells unasked: none behind a pooler, unless a direct way is given.
+    /// The endpoint to listen for notifications on: none behind a pooler, unless a direct one is given.
     pub(crate) fn listen_endpoint(&self) -> Option<&Self> {
         match &self.direct {
             Some(direct) => Some(direct),
@@ -141,13 +141,13 @@ impl Endpoint {
         }
     }
 
-    /// Whether its URL holds a password, or that of the direct way does.
+    /// True if its URL contains a password, or that of the direct connection does.
     pub fn has_password(&self) -> bool {
         let direct = self.direct.as_ref().is_some_and(|direct| direct.has_password());
         self.has_url_password || direct
     }
 
-    /// Who connects; if the URL names nobody it is the user who runs this program, as for libpq.
+    /// The role that connects; if the URL names none it is the operating system's user, as for libpq.
     pub(crate) fn role(&self) -> &str {
         self.config.get_user().unwrap_or("")
     }
@@ -160,18 +160,18 @@ impl Endpoint {
         self.config.get_dbname().is_some()
     }
 
-    /// Where the password stands that is sent, if there is one.
+    /// The source of the password, if there is one.
     pub(crate) fn password_source(&self) -> Option<PasswordSource> {
         let source = if self.has_url_password { PasswordSource::Url } else { PasswordSource::Environment };
         self.config.get_password().map(|_| source)
     }
 
-    /// The database's name; if none is given it is that of the role.
+    /// The database name; if none is given it is that of the role.
     pub(crate) fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or(self.role())
     }
 
-    /// Host and port; of several, all.
+    /// Host and port, or a list of them.
     pub(crate) fn address(&self) -> String {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
@@ -189,7 +189,7 @@ impl Endpoint {
     }
 }
 
-/// Where a password stands.
+/// The source of a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PasswordSource {
     Url,
@@ -209,7 +209,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// What is set on every connection, unless the URL says otherwise.
+/// Sets the defaults of every connection, unless the URL overrides them.
 fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool) {
     let is_given = |name: &str| parameters.names.iter().any(|known| known == name);
     if !is_given("application_name") {
@@ -230,7 +230,7 @@ fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool)
     if !is_given("keepalives_retries") {
         config.keepalives_retries(3);
     }
-    // A pooler refuses settings that it does not know.
+    // A pooler rejects settings that it does not know.
     if !pooled {
         let driver_options = config.get_options().unwrap_or_default();
         let options = format!("{driver_options} -c jit=off -c TimeZone=UTC");
@@ -238,13 +238,13 @@ fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool)
     }
 }
 
-/// Whether it is reached by a socket in a folder, where nothing is encrypted.
+/// True if the connection uses a Unix socket, where nothing is encrypted.
 fn is_local(config: &Config) -> bool {
     let hosts = config.get_hosts();
     !hosts.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)))
 }
 
-/// Parameters that the driver does not know, and the names of all that were given.
+/// Parameters that the driver does not support, and the names of all given parameters.
 #[derive(Debug, Default)]
 struct UrlParameters {
     own: Vec<(String, String)>,
@@ -252,7 +252,7 @@ struct UrlParameters {
 }
 
 const OWN_PARAMETERS: [&str; 4] = ["listen", "pooler", "sslmode", "sslrootcert"];
-/// What the driver knows, for whoever names another.
+/// The driver's parameters, for the message about an unknown one.
 const DRIVER_PARAMETERS: [&str; 18] = [
     "application_name",
     "channel_binding",
@@ -275,20 +275,20 @@ const DRIVER_PARAMETERS: [&str; 18] = [
 ];
 
 impl UrlParameters {
-    /// Takes what is ours out of a URL.
+    /// Splits the additional parameters off a URL.
     fn split_url(url: &str) -> Result<(String, Self), OpenError> {
         let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         let Some(rest) = rest else {
             return Err(OpenError::BadUrl("it does not begin with postgres:// or postgresql://".into()));
         };
-        // What comes after the first would be taken for the host, and shown.
+        // The rest after the first one would be taken for the host, and displayed.
         let host = rest.split_once('@').and_then(|(_, after)| after.split(['/', '?']).next());
         if host.is_some_and(|host| host.contains('@')) {
             return Err(OpenError::BadUrl(
                 "it has more than one `@`; write one in a user name or a password as %40".into(),
             ));
         }
-        // A password may hold what elsewhere begins the parameters.
+        // A password may contain characters that otherwise start the parameters.
         let login = rest.find(['@', '/']).filter(|at| rest[*at..].starts_with('@')).unwrap_or(0);
         let (login, location) = rest.split_at(login);
         let Some((location, query)) = location.split_once('?') else {
@@ -311,7 +311,7 @@ impl UrlParameters {
         Ok((format!("postgres://{login}{location}{question}{}", driver_options.join("&")), parameters))
     }
 
-    /// Of several the last counts, as for libpq.
+    /// The last one of several counts, as for libpq.
     fn get(&self, name: &str) -> Option<&str> {
         self.own.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -325,7 +325,7 @@ fn bad_listen_url(error: OpenError) -> OpenError {
     bad_parameter("listen", format!("is not a valid URL: {error}"))
 }
 
-/// What the driver finds wrong. It names a parameter; which ones there are, and the value, it does not say.
+/// Explains a parse error of the driver, which names a parameter but neither its value nor the valid names.
 fn explain_parse_error(url: &str, error: &Error) -> OpenError {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     let message = cause.unwrap_or_else(|| error.to_string());
@@ -342,8 +342,8 @@ fn explain_parse_error(url: &str, error: &Error) -> OpenError {
     }
 }
 
-/// A value as the driver has found it, if it can be no part of a password: such a one may hold an `@`, and without any it
-/// may stand where the port does.
+/// Finds the value of a parameter, unless it may be a part of a password: a password may contain an `@`, and without
+/// any it may be where the port is.
 fn find_parameter_value<'a>(url: &'a str, name: &str) -> Option<&'a str> {
     let rest = match url.split_once('@') {
         Some((_, rest)) => Some(rest).filter(|rest| !rest.contains('@'))?,
@@ -354,7 +354,7 @@ fn find_parameter_value<'a>(url: &'a str, name: &str) -> Option<&'a str> {
     in_query.or_else(|| find_bad_port(location).filter(|_| name == "port"))
 }
 
-/// The port behind a host that is none.
+/// Finds a port that is not a number.
 fn find_bad_port(location: &str) -> Option<&str> {
     let hosts = location.split('/').next()?.split(',');
     let ports = hosts.filter_map(|host| host.rsplit(']').next()?.split_once(':'));

@@ -1,7 +1,7 @@
-//! Looks at a database, and at what may keep a store from working well there, without changing anything.
+//! Examines a database for problems, without changing anything.
 //!
-//! Every question is asked in a transaction that may not write, and is sent whole, because what answers may be a pooler.
-//! What cannot be looked at is told, and the rest is looked at all the same.
+//! Every query runs in a read-only transaction, unprepared, because the server may be a pooler. A check that fails is
+//! reported, and the others run anyway.
 
 mod load;
 mod pooler;
@@ -20,21 +20,21 @@ use crate::connect::Endpoint;
 use crate::error::{ConnectError, OpenError, error_text};
 use crate::session::{Query, QueryParams, Session};
 
-/// Nothing here takes long, unless something is wrong.
+/// Short timeouts: a query takes long only if something is wrong.
 const BEGIN: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = '20s'; SET LOCAL lock_timeout = '5s'";
-/// How long the whole of a check may take, if its connection is dead or a pooler has no room for it.
+/// Timeout of a check, for a dead connection or a pooler without free connections.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whoever examines, with a connection.
+/// Runs the checks on a connection.
 struct Doctor {
     endpoint: Endpoint,
     session: Session,
-    /// Transactions that are open for longer are named.
+    /// Transactions that are open for longer are reported.
     long_transaction: Duration,
 }
 
-/// Examines the database at a URL, and all that it can see of its server. Transactions of others that are open for longer
-/// than `long` are named.
+/// Examines the database at a URL and its server. Transactions of other sessions that are open for longer than
+/// `long_transaction` are reported.
 pub async fn examine(url: &str, long_transaction: Duration) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
@@ -53,7 +53,7 @@ impl Doctor {
         run_check("clock", &mut findings, self.check_clock()).await;
         run_check("pooler", &mut findings, self.check_pooler()).await;
         run_check("settings", &mut findings, self.check_settings()).await;
-        // A server that is too old knows other tables and functions than are asked for below.
+        // A server that is too old lacks catalog columns that the following checks read.
         if server != Some(true) {
             return findings;
         }
@@ -71,7 +71,7 @@ impl Doctor {
         findings
     }
 
-    /// Asks one question, in a transaction that changes nothing.
+    /// Runs a query in a read-only transaction.
     async fn query_read_only(
         &self,
         query: &'static Query,
@@ -92,10 +92,10 @@ async fn query_read_only(
     answer
 }
 
-/// What a check found, and what it has to tell the others.
+/// The findings of a check, and its result for other checks.
 type CheckResult<T> = Result<(Vec<Finding>, T), Error>;
 
-/// Adds what a check finds; one that fails or hangs finds that.
+/// Runs a check and adds its findings; a failure or a timeout is a finding too.
 async fn run_check<T>(
     name: &'static str,
     findings: &mut Vec<Finding>,
@@ -120,7 +120,7 @@ async fn run_check<T>(
     }
 }
 
-/// What keeps a store from being opened. What is wrong and what to do stand in one sentence, with `; ` between them.
+/// Converts an error of opening. Problem and advice are separated by `; `.
 fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
     let text = error.to_string();
     match text.rsplit_once("; ") {
@@ -129,7 +129,7 @@ fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
     }
 }
 
-/// A half of a sentence, as a whole one.
+/// Capitalizes a clause.
 fn capitalize(clause: &str) -> String {
     let mut letters = clause.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
@@ -143,10 +143,10 @@ fn connect_error_finding(endpoint: &Endpoint, error: &ConnectError) -> Finding {
     }
 }
 
-/// So many, of things that are listed; the rest is counted.
+/// Limit of listed items.
 const MAX_LISTED: usize = 5;
 
-/// A list for people, of which only the first are told.
+/// Formats a list: the first items, and the number of the others.
 fn format_list(items: &[String]) -> String {
     let text = items.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
     match items.len() {

@@ -1,4 +1,4 @@
-//! Rules and tenants in the words of the documented tables.
+//! Converts rules and tenants to the columns of the documented tables.
 
 use pointsman_core::{Place, Rule, RuleKind, Tenant};
 use pointsman_store::error::Result;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::rows::{read_column, read_time};
 
-/// What the uuids of tenants are made from.
+/// The namespace of the tenants' uuids.
 const TENANT_UUID_NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_7a54_2c0b_5d0e_9d55_8c1a_40b7_13f2);
 
 /// The uuid of a tenant; nil for all of them.
@@ -18,7 +18,7 @@ pub(crate) fn canvas_id(tenant: Option<&Tenant>) -> Uuid {
     }
 }
 
-/// The word for what kind of thing a place is.
+/// The `event_space` of a rule's target.
 pub(crate) fn event_space(place: &Place) -> &'static str {
     match place {
         Place::Handler(_) => "WORKER",
@@ -39,13 +39,13 @@ fn decode_rule_target(space: &str, name: &str) -> Option<Place> {
     Place::read(space, name)
 }
 
-/// Whether a row of `write/rules` is for a tenant that nobody has heard of yet.
+/// True if a row of `write/rules` is for a tenant that the store does not know yet.
 pub(crate) fn is_for_unknown_tenant(row: &Row) -> Result<bool> {
     Ok(read_column::<Option<&str>>(row, 3)?.is_none() && read_column::<Uuid>(row, 7)? != Uuid::nil())
 }
 
-/// Rules from rows of rule_type, event_space, handler_name, tenant, by, reason, created_at, canvas_id. A row with a name
-/// that nothing can have holds nothing.
+/// Reads rules from rows of rule_type, event_space, handler_name, tenant, by, reason, created_at, canvas_id. A row with
+/// an invalid name applies to nothing and is skipped.
 pub(crate) fn read_rules(rows: &[Row]) -> Result<Vec<Rule>> {
     let mut rules = Vec::new();
     for row in rows {

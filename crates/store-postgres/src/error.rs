@@ -1,4 +1,4 @@
-//! Faults of the database, and what they mean to callers and to the person who runs it.
+//! Errors of the database, and their meaning for callers and operators.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use crate::connect::{Endpoint, PasswordSource};
 
-/// Why a store could not be opened, in words for the person who runs it.
+/// Why a store could not be opened, with advice for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("the URL of the database is invalid: {0}")]
@@ -90,14 +90,14 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What it means that no connection was made.
+    /// Explains a failed connection.
     pub(crate) fn from_connect_error(endpoint: &Endpoint, error: &ConnectError) -> Self {
         let address = endpoint.address();
         let ConnectError::Driver(driver) = error else {
             return Self::Unreachable { address, reason: error.to_string() };
         };
         let reason = error_text(driver);
-        // PgBouncer takes no settings that it does not know.
+        // PgBouncer rejects settings that it does not know.
         if reason.contains("unsupported startup parameter") {
             return Self::UndeclaredPooler { address };
         }
@@ -120,7 +120,7 @@ impl OpenError {
             }
             Some(_) => Self::OpenFailed { address, reason },
             None => match driver.to_string().as_str() {
-                // The server wants another kind of proof.
+                // The server requires another authentication method.
                 "authentication error" => {
                     Self::access_denied(endpoint, &reason, credentials_advice(endpoint))
                 }
@@ -153,7 +153,7 @@ impl OpenError {
     }
 }
 
-/// What may be wrong with what we have shown to the server.
+/// Advises which credentials to check.
 fn credentials_advice(endpoint: &Endpoint) -> String {
     let check = match endpoint.password_source() {
         _ if !endpoint.has_user() => return "name one in the URL, as in postgres://user@host".into(),
@@ -164,14 +164,14 @@ fn credentials_advice(endpoint: &Endpoint) -> String {
     format!("{check}, and pg_hba.conf on the server")
 }
 
-/// Whether what came back was none of the messages of PostgreSQL, nor of TLS.
+/// True if the response was neither a message of PostgreSQL nor of TLS.
 fn is_protocol_mismatch(error: &tokio_postgres::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|cause| {
         let tls = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match tls {
             Some(db_error) => matches!(db_error, rustls::Error::InvalidMessage(_)),
-            // Of these kinds is what the driver says; what the system says is of others.
+            // The driver's errors have these kinds; errors of the operating system have others.
             None => {
                 let kinds = [ErrorKind::InvalidData, ErrorKind::InvalidInput, ErrorKind::Other];
                 kinds.contains(&cause.kind())
@@ -180,12 +180,12 @@ fn is_protocol_mismatch(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// A name as it stands in a statement.
+/// Quotes an identifier for a statement.
 pub(crate) fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Why there is no connection.
+/// Why connecting failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error("{}", error_text(.0))]
@@ -195,7 +195,7 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
-    /// The server has as many connections as it allows.
+    /// True if the server has reached its connection limit.
     pub(crate) fn is_too_many_connections(&self) -> bool {
         match self {
             Self::Driver(error) => error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS),
@@ -204,7 +204,7 @@ impl ConnectError {
     }
 }
 
-/// What went wrong, in a line. The driver's own text does not say it; what it was caused by does.
+/// The message of a driver error with its causes, in a line: the driver's own text omits them.
 pub(crate) fn error_text(error: &tokio_postgres::Error) -> String {
     if let Some(db_error) = error.as_db_error() {
         return db_error.message().to_string();
@@ -218,14 +218,14 @@ pub(crate) fn error_text(error: &tokio_postgres::Error) -> String {
     text
 }
 
-/// Whether what the database says means that its contents are damaged.
+/// True if the error means that the database is corrupted.
 pub(crate) fn is_corruption(error: &BoxError) -> bool {
     let code = error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);
     code.is_some_and(|code| *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED)
 }
 
-/// Whether the connection broke, so that the same on another may succeed: it is closed, or the server ends it, because it
-/// stops, somebody told it to, or it was idle for too long.
+/// True if the connection was lost, so that a retry on another may succeed: it is closed, or the server ended it
+/// because of a shutdown, an administrator or an idle timeout.
 pub(crate) fn is_connection_lost(fault: &Fault) -> bool {
     let Fault::Database(error) = fault else { return false };
     let Some(error) = error.downcast_ref::<tokio_postgres::Error>() else { return false };
@@ -238,11 +238,10 @@ pub(crate) fn is_connection_lost(fault: &Fault) -> bool {
     }
 }
 
-/// Whether the database could be asked, but cannot keep what it was given: a value that it does not take or that is too
-/// large.
+/// True if the database is available, but rejects a value: it is invalid or too large.
 pub(crate) fn is_value_rejected(fault: &Fault) -> bool {
     let check = |error: &DbError| {
-        // A row for which there is no slice violates none by name.
+        // A missing partition is a check violation without a constraint name.
         *error.code() == SqlState::CHECK_VIOLATION && error.constraint().is_some()
     };
     db_error(fault).is_some_and(|error| {
@@ -250,7 +249,7 @@ pub(crate) fn is_value_rejected(fault: &Fault) -> bool {
     })
 }
 
-/// Whether what the database was given does not go with what is there: a number that is taken, say.
+/// True if a row conflicts with existing rows, for example a duplicate key.
 pub(crate) fn is_constraint_violation(fault: &Fault) -> bool {
     sql_state(fault).is_some_and(|code| code.code().starts_with("23"))
 }
@@ -264,7 +263,7 @@ fn sql_state(fault: &Fault) -> Option<&SqlState> {
     db_error(fault).map(DbError::code)
 }
 
-/// A fault in a line.
+/// The message of a fault, in a line.
 pub(crate) fn fault_text(fault: &Fault) -> String {
     match fault {
         Fault::Damaged(what) => what.clone(),
@@ -272,7 +271,7 @@ pub(crate) fn fault_text(fault: &Fault) -> String {
     }
 }
 
-/// What a fault means to whoever asked the store.
+/// Converts a fault for the callers of the store.
 pub(crate) fn to_store_error(fault: &Fault) -> StoreError {
     match fault {
         Fault::Damaged(what) => StoreError::Damaged(what.clone()),
@@ -281,7 +280,7 @@ pub(crate) fn to_store_error(fault: &Fault) -> StoreError {
     }
 }
 
-/// What went wrong, in a line, whoever says it.
+/// The message of any error, in a line.
 pub(crate) fn describe_error(error: &BoxError) -> String {
     error.downcast_ref::<tokio_postgres::Error>().map_or_else(|| error.to_string(), error_text)
 }

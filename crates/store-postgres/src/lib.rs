@@ -6,22 +6,22 @@
 //!        ◀─ watch ──── LISTEN: what the others' commits have brought
 //! ```
 //!
-//! What is decided lies in `pointsman-store`; here is how its tables are kept. Writers come one after the other: the lock
-//! on the one row of `pointsman.turn` is the right to write, so that ids become visible in their order and nothing is
-//! decided on what another is about to change. A writer that finds that others have written reads what they changed,
-//! which each commit tells in a row of `pointsman.version` (`tables/sequencer.rs`).
+//! The decisions are made in `pointsman-store`; this crate implements its tables. Writers are serialized: the lock on
+//! the one row of `pointsman.turn` is the write lock, so that ids become visible in order and no decision is based on
+//! data that another node is about to change. A writer that finds that peers have written reads what they changed,
+//! which each commit records in a row of `pointsman.version` (`tables/commit_version.rs`).
 //!
-//! - `tables/` is a transaction of the writer: what it will look at is fetched at its beginning, what it writes is held
-//!   back and sent together. `link.rs` is its connection, `backend.rs` hands it to the writer.
-//! - `read/` is all that reads, over `pool.rs`.
-//! - `watch.rs` wakes the other nodes and is woken by them, `outbox.rs` and `drainer.rs` journal what was emitted in SQL,
-//!   `sweep.rs` drops what is forgotten.
-//! - `unit/` lets a program put its own writes and its events into one transaction.
-//! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` brings the schema forward,
-//!   `rights.rs` is what our role may do there, `inventory.rs` what must be there.
-//! - `doctor.rs` looks at a database and at what may keep a store from working well there.
-//! - `transfer/` is the database as something that is moved, or moved to.
-//! - Every statement is a file in `sql/` that says what it is for.
+//! - `tables/` is a transaction of the writer: its read set is fetched at the beginning, its writes are buffered and
+//!   sent together. `writer_connection.rs` is its connection, `backend.rs` hands it to the writer.
+//! - `read/` has all reads, over `pool.rs`.
+//! - `notifications.rs` notifies the other nodes and listens to them, `outbox/` and `outbox_drainer.rs` journal the
+//!   events emitted in SQL, `partitions.rs` drops expired partitions.
+//! - `unit_of_work/` lets a program commit its own writes and its events in one transaction.
+//! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` migrates the schema, `privileges.rs` checks
+//!   the role's privileges on it, `schema_objects.rs` its completeness.
+//! - `doctor.rs` examines a database for problems without changing it.
+//! - `store_copy/` is the database as the source or the target of a store copy.
+//! - Every statement is a file in `sql/` with a comment on its purpose.
 
 mod backend;
 mod connect;
@@ -63,13 +63,13 @@ pub use connect::Endpoint;
 pub use error::OpenError;
 pub use store_copy::PgStoreCopy;
 
-/// Under which name `pointsman.meta` keeps it.
+/// The name of the first token's hash in `pointsman.meta`.
 const FIRST_TOKEN_NAME: &str = "first_token";
 
 /// The PostgreSQL store. Cheap to clone; all clones are the same store.
 pub type PostgresStore = Keeper<Postgres>;
 
-/// A database of PostgreSQL, as its readers see it.
+/// The PostgreSQL side of a store: connections, writer and background jobs.
 #[derive(Clone, Debug)]
 pub struct Postgres {
     pool: Pool,
@@ -83,7 +83,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects to the database, making the schema if there is none and bringing it forward if it is older.
+    /// Connects to the database, and creates or migrates the schema.
     pub async fn open(url: &str, now: Timestamp) -> Result<PostgresStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let (pool, units_of_work) =
@@ -125,8 +125,7 @@ impl Postgres {
         read::read_clock(&session).await.map_err(read_failed)
     }
 
-    /// Brings the schema forward as far as an earlier version would have, and answers which layout is the newest. For
-    /// tests.
+    /// Migrates the schema up to an earlier layout, and returns the newest layout. For tests.
     #[doc(hidden)]
     pub async fn migrate_to(url: &str, layout: usize) -> Result<usize, OpenError> {
         let endpoint = Endpoint::parse(url)?;
@@ -138,20 +137,19 @@ impl Postgres {
         Ok(migrate::NEWEST_LAYOUT)
     }
 
-    /// The hash of the token that all nodes on this database accept: that of the first of them, or this one if none has
-    /// left any.
+    /// Returns the hash of the token that all nodes on this database accept: the stored one, or this one, which is
+    /// stored if there is none.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
         self.writer.first_text(FIRST_TOKEN_NAME, sha256).await
     }
 
-    /// How many commits there were since it was opened, how many rows they changed, and how many times others were
-    /// woken.
+    /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
     pub fn write_counts(&self) -> (u64, u64, u64) {
         let work = self.writer.work();
         (work.commits(), work.rows(), self.notifier.sent())
     }
 
-    /// Drops what is forgotten, without waiting for the next time; answers how many slices.
+    /// Drops expired partitions now, without waiting for the next run; returns their number.
     pub async fn drop_expired_partitions(&self) -> Result<u64, String> {
         partitions::drop_expired(&self.endpoint).await.map_err(|fault| fault.to_string())
     }
@@ -181,7 +179,7 @@ impl Postgres {
     }
 }
 
-/// The writer's connection belongs to the writer's thread, which waits for it as no task may.
+/// Starts the writer on a thread of its own, because it blocks on its connection.
 async fn start_writer(
     pool: Pool,
     address: String,

@@ -1,7 +1,7 @@
-//! The layout of the schema, and how it is brought forward.
+//! Migrates the schema to the newest layout.
 //!
-//! Any number of nodes may start at once: an advisory lock lets one look and change at a time, and whoever comes after
-//! it finds everything done. A layout is applied whole or not at all.
+//! Any number of nodes may start at once: an advisory lock lets one check and migrate at a time, and the next ones find
+//! everything done. A migration is applied completely or not at all.
 
 use pointsman_store::finding::age;
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ use crate::privileges::RolePrivileges;
 use crate::schema_objects::{SchemaObjects, list_never_empty_tables, object_names};
 use crate::session::{Session, query};
 
-/// The layouts, oldest first. A schema of layout N is brought forward by everything after N.
+/// The migrations, oldest first. A schema of layout N needs all migrations after N.
 const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_tables.sql", include_str!("../migrations/0001_tables.sql")),
     ("0002_documented.sql", include_str!("../migrations/0002_documented.sql")),
@@ -29,10 +29,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
 pub(crate) const NEWEST_LAYOUT: usize = MIGRATIONS.len();
 pub(crate) const OLDEST_SERVER: i32 = 15;
 
-/// What the nodes that look at the layout lock: "pointsma", as a number.
+/// The key of the advisory lock: "pointsma", as a number.
 const MIGRATION_LOCK: i64 = 0x706f_696e_7473_6d61;
 
-/// Where the list of what was applied lies.
+/// Creates the table of applied migrations.
 const CREATE_MIGRATION_TABLE: &str = "CREATE TABLE pointsman.migration (
     version  integer PRIMARY KEY,
     name     text NOT NULL,
@@ -40,18 +40,18 @@ const CREATE_MIGRATION_TABLE: &str = "CREATE TABLE pointsman.migration (
     at       timestamptz NOT NULL
 )";
 
-/// How the schema stands to the layouts that this version knows.
+/// The state of the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SchemaState {
     /// There is no such schema.
     Absent,
-    /// There is one with nothing in it: somebody has prepared it for a role that may make no schemas itself.
+    /// The schema exists and is empty: prepared for a role that may not create schemas itself.
     Empty,
-    /// So many layouts were applied, each as this version has it.
+    /// This many migrations were applied, each identical to the one of this version.
     Applied(usize),
 }
 
-/// Looks how the schema stands, and changes nothing.
+/// Reads the state of the schema without changing anything.
 pub(crate) async fn read_schema_state(
     session: &Session,
     endpoint: &Endpoint,
@@ -61,7 +61,7 @@ pub(crate) async fn read_schema_state(
     migrator.schema_state().await
 }
 
-/// What is missing of the newest layout, by kind and name.
+/// Lists the missing objects of the newest layout, by kind and name.
 pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String>, tokio_postgres::Error> {
     let missing =
         SchemaObjects::from_rows(&session.query(query!("open/schema_objects"), &[]).await?)?.list_missing();
@@ -78,12 +78,11 @@ pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String
     Ok(rows)
 }
 
-/// Refuses a schema of the newest layout of which something is missing: a store would start on it, and then fail at whatever
-/// needs that.
+/// Rejects a schema of the newest layout with missing objects: a store would start on it, and fail later.
 pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
     let migrator = Migrator::new(session, endpoint);
     let mut missing = list_missing_objects(session).await.map_err(|error| migrator.to_open_error(&error))?;
-    // Without an index it works, and one that was made anew under another name is as good.
+    // Indexes are optional, and one that was recreated under another name is as good.
     missing.retain(|object| !object.starts_with("index "));
     match missing.is_empty() {
         true => Ok(()),
@@ -91,7 +90,7 @@ pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint
     }
 }
 
-/// Makes the schema, or brings it forward up to a layout; answers whether anything had to be done.
+/// Creates the schema, or migrates it up to a layout; returns whether anything was changed.
 pub(crate) async fn migrate(
     session: &Session,
     endpoint: &Endpoint,
@@ -111,8 +110,8 @@ pub(crate) async fn migrate(
     }
 }
 
-/// Whoever waits for the first one must see what it has done; and nobody waits for long behind a producer that does not
-/// end, because all that come after would wait behind both.
+/// Read committed, so that a waiting node sees what the first one did; and a short lock timeout, because all later
+/// sessions would queue up behind a producer that does not end.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'";
 
 struct Migrator<'a> {
@@ -152,7 +151,7 @@ impl<'a> Migrator<'a> {
         Ok(())
     }
 
-    /// A role that does not own what it works with would come to a stop with the next slice.
+    /// A role that does not own the tables would fail at the next partition.
     fn check_privileges(&self) -> Result<(), OpenError> {
         let missing = self
             .privileges
@@ -166,7 +165,7 @@ impl<'a> Migrator<'a> {
         OpenError::MissingPrivilege { role: privileges.role.clone(), reason, grant }
     }
 
-    /// Who keeps us from the layout.
+    /// Returns an error that names the sessions that lock the schema.
     async fn locked_error(&self) -> Result<OpenError, OpenError> {
         let (high, low) = (MIGRATION_LOCK >> 32, MIGRATION_LOCK & 0xffff_ffff);
         let found_rows = self.session.query(query!("open/lock_holders", INT8, INT8), &[&high, &low]).await;
@@ -205,7 +204,7 @@ impl<'a> Migrator<'a> {
         Ok(applied < layout || inserted)
     }
 
-    /// How many layouts were applied; without a schema of ours, one is made for them.
+    /// Returns the number of applied migrations; creates the schema and the table of migrations if they do not exist.
     async fn create_or_count_applied(&mut self) -> Result<usize, OpenError> {
         match self.schema_state().await? {
             SchemaState::Absent => self.execute_batch("CREATE SCHEMA pointsman").await?,
@@ -216,7 +215,7 @@ impl<'a> Migrator<'a> {
         Ok(0)
     }
 
-    /// How the schema stands, after having looked at each layout that was applied.
+    /// Reads the state of the schema and verifies every applied migration.
     async fn schema_state(&mut self) -> Result<SchemaState, OpenError> {
         let rows =
             self.session.query(query!("open/schema_state"), &[]).await.map_err(|e| self.to_open_error(&e))?;
@@ -245,7 +244,7 @@ impl<'a> Migrator<'a> {
         Ok(SchemaState::Applied(rows.len()))
     }
 
-    /// The numbers that every store has for itself: made once, at random.
+    /// Inserts the random numbers of a store: the namespace of its task ids, and its salt.
     async fn insert_store_numbers(&self) -> Result<bool, OpenError> {
         let random = || uuid::Uuid::new_v4().as_u64_pair();
         let (task_id_namespace, _) = random();

@@ -1,6 +1,6 @@
-//! Nodes wake each other: a commit that has brought events or work is told to the others by NOTIFY, the first at once, and
-//! under load many together. One connection listens. Should it be cut, a look every half second
-//! finds what it would have told.
+//! Nodes notify each other of commits with new events or work by NOTIFY: the first commit at once, under load many
+//! commits together. One connection listens. While it is disconnected, polling every half second finds the same
+//! changes.
 
 use std::sync::{Arc, Weak};
 
@@ -17,7 +17,7 @@ use crate::rows::read_column;
 use crate::session::query;
 use crate::tables::PgTables;
 
-/// Tells the others, as long as the store is open.
+/// Sends notifications to the other nodes, as long as the store is open.
 pub(crate) async fn send_notifications(notifier: Weak<News>, pool: Pool) {
     loop {
         let Some(notifier_handle) = notifier.upgrade() else { return };
@@ -37,7 +37,7 @@ pub(crate) async fn send_notifications(notifier: Weak<News>, pool: Pool) {
     }
 }
 
-/// Listens for what others tell, and connects again when it is cut.
+/// Listens for notifications, and reconnects when the connection is lost.
 pub(crate) async fn listen_for_notifications(
     notifier: Arc<News>,
     endpoint: Endpoint,
@@ -77,7 +77,7 @@ async fn listen_until_disconnected(
     }
 }
 
-/// What a look found.
+/// The state that polling compares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ObservedState {
     last_event: EventId,
@@ -86,8 +86,8 @@ struct ObservedState {
     rules_digest: String,
 }
 
-/// Looks by itself, so that nothing waits longer than that, whatever became of the listener; and finds rules that were
-/// written by hand.
+/// Polls for changes, so that nothing waits longer than the interval if the listener is disconnected; also finds rules
+/// that were written in SQL.
 pub(crate) async fn poll_for_changes(notifier: Arc<News>, pool: Pool, writer: Writer<PgTables>) {
     let mut previous = ObservedState::default();
     loop {

@@ -1,8 +1,8 @@
-//! The task that looks after the outbox.
+//! The background job that drains the outbox.
 //!
-//! It sleeps until somebody rings, and looks again by itself after a while: whoever emitted before it fell asleep and
-//! commits after does not ring. That while begins short and grows, so that such an event waits about as long again as
-//! its transaction took, and an idle node hardly looks at all. A look that finds nothing is one plain read.
+//! It sleeps until an emit notifies it, and polls as well: a transaction that emitted before the drainer fell asleep
+//! and commits afterwards does not notify. The interval starts short and grows, so that such an event waits about as
+//! long again as its transaction took, and an idle node hardly polls. A poll that finds nothing is one plain read.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -24,44 +24,44 @@ use crate::rows::read_column;
 use crate::session::{Query, query};
 use crate::tables::PgTables;
 
-/// How soon it looks again after it found something, and how seldom at last.
+/// The shortest poll interval, after rows were found, and the longest.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How often it removes what is too old.
+/// The interval of deleting expired rows.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
-/// So many rows go at a time.
+/// Rows deleted in one statement.
 const CLEANUP_BATCH: i64 = 5000;
-/// For how many seconds receipts and idempotency keys are remembered, and rows that were set aside.
+/// Retention in seconds of receipts and idempotency keys, and of refused rows.
 const RECEIPT_RETENTION_SECONDS: i64 = 24 * 3600;
 const REFUSED_RETENTION_SECONDS: i64 = 30 * RECEIPT_RETENTION_SECONDS;
 
 struct OutboxDrainer {
     pool: Pool,
     writer: Writer<PgTables>,
-    /// Nobody asks for events to be taken from the outbox, so that nobody says what time it is.
+    /// No request starts a drain, so that no caller passes the time.
     caller_time: Arc<CallerTime>,
     refused_rows: Arc<RefusedRows>,
 }
 
-/// What a look found.
+/// The state of the outbox.
 struct OutboxState {
     progress: OutboxProgress,
-    /// Whoever emits now rings.
+    /// The next emit notifies.
     is_drainer_asleep: bool,
-    /// The last of the rows that wait.
+    /// The number of the last waiting row.
     last_waiting: Option<i64>,
-    /// As much of them as tells what they will touch.
+    /// The parts of them that determine the read set.
     expected_emissions: Vec<Emission>,
 }
 
-/// Why rows were not taken.
+/// Why rows were not drained.
 enum DrainError {
-    /// The database cannot keep what is in this row, or in one of those behind it, and says why.
+    /// The database rejects a value of this row, or of one after it, with this message.
     RejectedRow(i64, String),
     Store(StoreError),
 }
 
-/// Drains the outbox whenever something lies in it, as long as the store is open.
+/// Drains the outbox, as long as the store is open.
 pub(crate) async fn run_drainer(
     notifier: Arc<News>,
     pool: Pool,
@@ -71,7 +71,7 @@ pub(crate) async fn run_drainer(
 ) {
     let drainer = OutboxDrainer { pool, writer, caller_time, refused_rows };
     let mut poll_interval = MIN_POLL_INTERVAL;
-    // If not now, then with the first sweep.
+    // A failure is retried with the first cleanup.
     let _ = drainer.drain_orphaned_rows().await;
     let _ = drainer.count_refused_rows().await;
     let mut last_cleanup = Instant::now();
@@ -107,7 +107,7 @@ pub(crate) async fn run_drainer(
 }
 
 impl OutboxDrainer {
-    /// Drains the outbox until nothing is in it and whoever emits next will ring. Answers how many rows there were.
+    /// Drains the outbox until it is empty and the next emit will notify. Returns the number of rows.
     async fn drain(&self) -> std::result::Result<usize, StoreError> {
         let mut drained = 0;
         loop {
@@ -119,7 +119,7 @@ impl OutboxDrainer {
                     drained += self.drain_rows(progress.scan_start() + 1..=last, expected_emissions).await?
                 }
                 None if is_drainer_asleep => return Ok(drained),
-                // Whoever looked at the bell before this is found by the next look, if he has committed by then.
+                // An emit that checked the flag before this is found by the next poll after its commit.
                 None => self.execute(query!("outbox/set_asleep"), []).await.map(drop)?,
             }
         }
@@ -136,8 +136,8 @@ impl OutboxDrainer {
             .await
     }
 
-    /// Takes what stands at these numbers. If the database cannot keep all of it, then row by row, so that only what it
-    /// cannot keep is set aside.
+    /// Drains the rows at these numbers. If the database rejects one, they are drained row by row, so that only
+    /// rejected ones are set aside.
     async fn drain_rows(
         &self,
         numbers: RangeInclusive<i64>,
@@ -185,7 +185,7 @@ impl OutboxDrainer {
         Ok(self.record_drained(&drained))
     }
 
-    /// Takes rows at numbers where nobody looks, because none was ever given out there.
+    /// Drains rows at numbers that are not polled, because the sequence never assigned them.
     async fn drain_orphaned_rows(&self) -> std::result::Result<(), StoreError> {
         let last = self.pool.read_statement((), |session, ()| {
             Box::pin(async {
@@ -212,7 +212,7 @@ impl OutboxDrainer {
         }
     }
 
-    /// Removes what is too old, a piece at a time.
+    /// Deletes expired rows in batches.
     async fn delete_expired(&self) -> std::result::Result<(), StoreError> {
         self.drain_orphaned_rows().await?;
         for (query, max_age) in [
@@ -236,13 +236,13 @@ impl OutboxDrainer {
         Ok(())
     }
 
-    /// Notes what was set aside; answers how many rows there were.
+    /// Records the rows that were set aside; returns the number of drained rows.
     fn record_drained(&self, drained: &DrainResult) -> usize {
         self.refused_rows.add(drained);
         drained.rows
     }
 
-    /// A single statement, in a transaction of its own.
+    /// Executes a single statement in a transaction of its own.
     async fn execute<const N: usize>(
         &self,
         query: &'static Query,
@@ -294,7 +294,7 @@ fn read_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgress
     })
 }
 
-/// What a row will touch: its object and its idempotency key. A row that is not an event touches nothing.
+/// The object and the idempotency key of a row, for the read set. None if the row is not an event.
 fn read_expected_emission(row: &Row) -> Result<Option<Emission>> {
     let (kind, tenant): (&str, &str) = (read_column(row, 8)?, read_column(row, 9)?);
     let (key, idempotency_key): (Option<&str>, Option<&str>) = (read_column(row, 10)?, read_column(row, 11)?);

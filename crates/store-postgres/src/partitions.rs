@@ -1,7 +1,7 @@
-//! Drops what is forgotten: whole slices, beside the writer.
+//! Drops expired partitions of the journal and the history, outside of the writer.
 //!
-//! What a slice holds and somebody still needs is moved first: events of unfinished tasks, attempts and logs of tasks
-//! that outlive them. A slice that somebody is just reading stays until the next time.
+//! Rows that are still needed are moved out first: events of unfinished tasks, attempts and logs of tasks that outlive
+//! their partition. A partition that is being read stays until the next run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::connect::Endpoint;
 use crate::rows::read_column;
 use crate::session::{Query, Session, query};
 
-/// How often somebody looks.
+/// Interval between two runs.
 const DROP_INTERVAL: Duration = Duration::from_secs(10);
-/// Nodes that sweep at the same time would be in each other's way.
+/// Short lock timeout: nodes that drop partitions at the same time would block each other.
 const BEGIN_DROP: &str = "BEGIN; SET LOCAL lock_timeout = '100ms'; SET LOCAL statement_timeout = '60s'";
 
-/// A table that is cut into slices, and what is done with those that are dropped.
+/// A partitioned table, and the statements that keep needed rows of its dropped partitions.
 struct PartitionedTable {
     name: &'static str,
     keep_rows: Option<&'static Query>,
     delete_kept_rows: Option<&'static Query>,
 }
 
-/// How far the journal and the history are forgotten: the number of the last event, that of the last ended task.
+/// Expiry positions: the number of the last expired event, and of the last expired archived task.
 #[derive(Clone, Copy, Debug)]
 struct ExpiredUpTo {
     event_number: i64,
@@ -53,7 +53,7 @@ fn partitioned_tables() -> [PartitionedTable; 4] {
     ]
 }
 
-/// Sweeps now and then, as long as the store is open.
+/// Drops expired partitions periodically, as long as the store is open.
 pub(crate) async fn run_periodically(endpoint: Arc<Endpoint>) {
     loop {
         tokio::time::sleep(DROP_INTERVAL).await;
@@ -69,7 +69,7 @@ pub(crate) async fn run_periodically(endpoint: Arc<Endpoint>) {
     }
 }
 
-/// Drops all slices that nobody reads; answers how many. On a connection of its own, which ends with it.
+/// Drops all expired partitions that nothing reads; returns their number. Uses a connection of its own.
 pub(crate) async fn drop_expired(endpoint: &Endpoint) -> Result<u64> {
     let session = endpoint.connect_with_timeout().await?;
     drop_expired_with(&session).await
@@ -87,7 +87,8 @@ async fn drop_expired_with(session: &Session) -> Result<u64> {
             let (parent, partition, end): (&str, &str, i64) =
                 (read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?);
             if parent == table.name && end <= limit {
-                // Where one is read, so are the others: everybody waits behind each that is tried in vain.
+                // A reader of one partition reads the others too, and every attempt to drop one makes other sessions
+                // wait.
                 if !drop_partition(session, &table, partition, end, expired).await? {
                     break;
                 }
@@ -100,7 +101,7 @@ async fn drop_expired_with(session: &Session) -> Result<u64> {
     Ok(dropped)
 }
 
-/// Lets the tables that change all the time use the room of rows that are gone.
+/// Vacuums tables with many dead rows, so that their space is reused.
 async fn vacuum_bloated_tables(session: &Session) -> Result<()> {
     for row in session.query(query!("partitions/bloated_tables"), &[]).await? {
         session
@@ -110,7 +111,7 @@ async fn vacuum_bloated_tables(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Whether it could be dropped.
+/// Drops a partition after moving its needed rows out; false if it is locked or already gone.
 async fn drop_partition(
     session: &Session,
     table: &PartitionedTable,
@@ -125,7 +126,7 @@ async fn drop_partition(
             (Some(keep), _) => drop(session.execute(keep, &[&end, &expired.archive_number]).await?),
             (None, _) => {}
         }
-        // The name is one that the store itself has given, and quoted all the same.
+        // The store itself has chosen this name; it is quoted anyway.
         session.execute_batch(&format!("DROP TABLE pointsman.\"{}\"", partition.replace('"', "\"\""))).await
     };
     match dropped.await {
@@ -137,7 +138,7 @@ async fn drop_partition(
             session.execute_batch("ROLLBACK").await?;
             Ok(false)
         }
-        // Another node was quicker.
+        // Another node has dropped it.
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
             session.execute_batch("ROLLBACK").await?;
             Ok(false)

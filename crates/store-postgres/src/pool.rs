@@ -1,4 +1,4 @@
-//! Connections that read. They see the last commit and never wait for the writer.
+//! A pool of read connections. They see the last commit and never wait for the writer.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,22 +14,22 @@ use crate::connect::Endpoint;
 use crate::error::{ConnectError, is_connection_lost, to_store_error};
 use crate::session::Session;
 
-/// So many reads at most run at a time, unless it is set otherwise.
+/// Default limit of concurrent reads.
 pub(crate) const MAX_READERS: usize = 8;
-/// How long a read may take, and how long it may wait for its turn, before the server is taken for dead.
+/// Timeout of a read, and of waiting for a permit to read.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a server that has no room for another connection is asked again.
+/// How long connecting is retried while the server has too many connections.
 const CONNECT_RETRY_LIMIT: Duration = Duration::from_secs(3);
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// The same where the settings of the connection are another's: see [`SESSION_SETTINGS`].
+/// The same through a pooler, where session settings belong to other clients: see [`SESSION_SETTINGS`].
 const BEGIN_POOLED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
      SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; \
      SET LOCAL enable_mergejoin = off; SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0";
-/// Tables grow faster than statistics follow, a plan is kept that was made for a few rows, and it does not know how short
-/// a page is. So the planner is told: by the index, and in its order. On a journal of 600,000 events a page of 100 takes
-/// 0.2 ms so, and 450 ms as the planner would have it.
+/// Tables grow faster than statistics follow, and a cached plan does not know how short a page is. So the planner must
+/// use indexes in their order. On a journal of 600,000 events a page of 100 takes 0.2 ms this way, and 450 ms with the
+/// planner's own choice.
 const SESSION_SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; \
      SET enable_mergejoin = off; SET enable_sort = off; SET max_parallel_workers_per_gather = 0; \
      SET plan_cache_mode = force_generic_plan";
@@ -42,16 +42,16 @@ pub(crate) struct Pool {
     readable: Arc<Readable>,
 }
 
-/// How what is read hangs together.
+/// The consistency that a read needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadScope {
-    /// It is one statement, which is of one moment by itself.
+    /// A single statement, which sees one snapshot anyway.
     SingleStatement,
-    /// All of it is of one moment.
+    /// A transaction, so that all statements see one snapshot.
     Transaction,
 }
 
-/// What reads: with a connection, and with what was asked.
+/// A function that reads with a connection and an input.
 trait ReadFn<A, T>: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static {}
 
 impl<A, T, F> ReadFn<A, T> for F where
@@ -65,7 +65,7 @@ impl Pool {
         Self { endpoint, idle: Arc::default(), permits, readable: Arc::default() }
     }
 
-    /// Runs `read` in one transaction: all that it sees is of one moment. It is run again if its connection breaks.
+    /// Runs `read` in one transaction, so that all statements see one snapshot. Retries if the connection is lost.
     pub(crate) async fn read_transaction<A, T, F>(&self, input: A, read: F) -> store::Result<T>
     where
         A: Send + Sync + 'static,
@@ -77,7 +77,7 @@ impl Pool {
         answer
     }
 
-    /// Runs a `read` of a single statement, which needs no transaction around it.
+    /// Runs a `read` of a single statement, which needs no transaction.
     pub(crate) async fn read_statement<A, T, F>(&self, input: A, read: F) -> store::Result<T>
     where
         A: Send + Sync + 'static,
@@ -89,7 +89,8 @@ impl Pool {
         answer
     }
 
-    /// Whoever asks may go away at any time; the task goes on, so that no connection is left in a transaction.
+    /// The caller may be canceled at any time; the spawned future finishes, so that no connection stays in a
+    /// transaction.
     async fn run_read<A, T>(&self, scope: ReadScope, input: A, read: impl ReadFn<A, T>) -> store::Result<T>
     where
         A: Send + Sync + 'static,
@@ -107,7 +108,7 @@ impl Pool {
             if outcome.as_ref().is_ok_and(|(_, result)| result.as_ref().is_err_and(is_connection_lost)) {
                 outcome = pool.attempt_with_timeout(scope, false, &input, &read).await;
             }
-            // Nobody needs to wait for the end of the transaction, which changes nothing.
+            // The caller need not wait for the end of a read-only transaction.
             match outcome {
                 Err(connect_error) => {
                     drop(answer.send(Err(StoreError::Unavailable(connect_error.to_string()))))
@@ -121,7 +122,7 @@ impl Pool {
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the read was aborted".into())))
     }
 
-    /// A connection whose answer does not come is thrown away.
+    /// A connection that does not respond in time is dropped.
     async fn attempt_with_timeout<A, T>(
         &self,
         scope: ReadScope,
@@ -133,7 +134,7 @@ impl Pool {
         answered.unwrap_or(Err(ConnectError::TimedOut(READ_TIMEOUT)))
     }
 
-    /// Reads on a connection that is idle, if one may do, or on a fresh one.
+    /// Reads on an idle connection, if it may be reused, or on a new one.
     async fn attempt<A, T>(
         &self,
         scope: ReadScope,
@@ -144,7 +145,7 @@ impl Pool {
         let session = self.take_session(may_reuse).await?;
         let result = match scope {
             ReadScope::SingleStatement => read(&session, input).await,
-            // The two are polled in this order, so that the first statement follows on the heels of the beginning.
+            // Polled in this order, so that the first statement is sent right after the begin.
             ReadScope::Transaction => {
                 let begin = if session.is_pooled() { BEGIN_POOLED } else { BEGIN };
                 match join(session.execute_batch(begin), read(&session, input)).await {
@@ -156,8 +157,8 @@ impl Pool {
         Ok((session, result))
     }
 
-    /// A connection that is idle, if one may do, or a fresh one. Where the server has no room for that, an idle one may do
-    /// after all.
+    /// Takes an idle connection, if one may be reused, or opens a new one. If the server has too many connections, an
+    /// idle one is used after all.
     async fn take_session(&self, mut may_reuse: bool) -> std::result::Result<Session, ConnectError> {
         let started = Instant::now();
         loop {
@@ -174,7 +175,7 @@ impl Pool {
         }
     }
 
-    /// An idle connection; those that broke are thrown away.
+    /// Takes an idle connection; closed ones are dropped.
     fn take_idle(&self) -> Option<Session> {
         let mut idle = self.lock_idle();
         idle.retain(|session| !session.is_closed());
@@ -189,7 +190,7 @@ impl Pool {
         Ok(session)
     }
 
-    /// Ends the transaction. A connection that cannot do that is not used again, nor one of a closed store.
+    /// Ends the transaction. A connection that fails to do so is not reused, nor one of a closed store.
     async fn return_session(&self, session: Session, scope: ReadScope) {
         let ended = match scope {
             ReadScope::SingleStatement => !session.is_closed(),
@@ -202,7 +203,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next who reads.
+    /// Adds a connection to the idle ones.
     pub(crate) fn add_idle(&self, session: Session) {
         let mut idle = self.lock_idle();
         if !self.permits.is_closed() {
@@ -210,8 +211,8 @@ impl Pool {
         }
     }
 
-    /// A connection for the writer. It comes before those who read: where the server has no room for another, one of theirs
-    /// that is idle ends.
+    /// Opens a connection for the writer. It takes precedence: if the server has too many connections, an idle reader
+    /// is closed.
     pub(crate) async fn connect_writer(&self) -> std::result::Result<Session, ConnectError> {
         let started = Instant::now();
         loop {

@@ -1,22 +1,22 @@
-//! What our role may do in the database, and what to do about what it may not.
+//! The privileges of the role on the schema, and how to grant missing ones.
 
 use tokio_postgres::{Error, Row};
 
 use crate::error::quote_identifier;
 
-/// What `open/rights.sql` tells.
+/// The result of `open/privileges.sql`.
 #[derive(Debug)]
 pub(crate) struct RolePrivileges {
     pub(crate) role: String,
-    /// It may make the schema.
+    /// The role may create the schema.
     can_create_schema: bool,
-    /// Whose the schema is, if there is one.
+    /// The owner of the schema, if it exists.
     schema_owner: Option<String>,
-    /// It may use the schema, and make tables in it.
+    /// The role may use the schema, and create tables in it.
     can_use_schema: bool,
-    /// So many tables and functions are others'.
+    /// Number of tables and functions that the role does not own.
     foreign_objects: i64,
-    /// Acting in the owner's name gives it all that is missing, and no more than that.
+    /// Membership in the owner role grants all that is missing, and nothing else.
     owner_role_suffices: bool,
 }
 
@@ -32,7 +32,8 @@ impl RolePrivileges {
         })
     }
 
-    /// What is wrong, if anything is. Whoever lacks these rights may get on for a while: slices are made and dropped later.
+    /// Describes the missing privileges, if any. Without them a node may seem to work, because partitions are added and
+    /// dropped later.
     pub(crate) fn describe_missing(&self) -> Option<String> {
         let Self { role, foreign_objects, .. } = self;
         match (&self.schema_owner, self.can_use_schema) {
@@ -55,7 +56,7 @@ impl RolePrivileges {
         }
     }
 
-    /// The statement that gives the role what it needs.
+    /// Returns the statement that grants the missing privileges.
     pub(crate) fn grant_statement(&self, database: &str) -> String {
         let role = quote_identifier(&self.role);
         match &self.schema_owner {
@@ -68,7 +69,8 @@ impl RolePrivileges {
     }
 }
 
-/// Gives the schema and all that is in it to a role. Sequences of columns follow their tables.
+/// Returns the statement that makes a role the owner of the schema and all its objects. Sequences of columns follow
+/// their tables.
 fn change_owner_statement(role: &str) -> String {
     let literal = role.replace('\'', "''");
     format!(

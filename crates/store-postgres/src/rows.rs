@@ -1,7 +1,7 @@
-//! Rows as they come over the wire, and what they mean.
+//! Decodes rows.
 //!
-//! Whoever reads a whole row spells its columns out in the order that is written here, from any place `at` on, so that
-//! columns of other tables may stand before and behind them.
+//! A query that reads a whole row selects its columns in the order given here, from any `index` on, so that columns of
+//! other tables may precede and follow.
 
 use pointsman_core::chain::NodeId;
 use pointsman_core::fire::Fire;
@@ -14,7 +14,7 @@ use pointsman_store::views::EventColumns;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-/// One column. What is not of the type that it should be is damage.
+/// Reads a column. A value of another type is a damaged database.
 pub(crate) fn read_column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T> {
     row.try_get(index).map_err(Fault::damaged)
 }
@@ -35,7 +35,7 @@ pub(crate) fn read_optional_task_seq(row: &Row, index: usize) -> Result<Option<T
     Ok(read_column::<Option<i64>>(row, index)?.map(TaskSeq))
 }
 
-/// A count, which is kept as a larger number than it needs.
+/// Reads a counter, which is stored as bigint.
 pub(crate) fn read_u32(row: &Row, index: usize) -> Result<u32> {
     u32::try_from(read_column::<i64>(row, index)?).map_err(Fault::damaged)
 }
@@ -52,7 +52,7 @@ fn decode_phase(code: i16) -> Result<Phase> {
     Phase::from_code(code.into()).ok_or_else(|| Fault::damaged("a task's phase"))
 }
 
-/// The place of a key in its queue's round robin.
+/// Reads the bucket of a key in its queue's round robin.
 pub(crate) fn read_bucket(row: &Row, index: usize) -> Result<Option<u16>> {
     read_column::<Option<i32>>(row, index)?.map(u16::try_from).transpose().map_err(Fault::damaged)
 }
@@ -106,7 +106,7 @@ pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<Live> {
     })
 }
 
-/// How many columns an unfinished task has.
+/// Number of columns of an active task.
 pub(crate) const ACTIVE_TASK_COLUMNS: usize = 28;
 
 /// An ended task: seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late,
@@ -142,7 +142,7 @@ pub(crate) fn read_archived_task(row: &Row, index: usize) -> Result<Past> {
     })
 }
 
-/// How many columns an ended task has.
+/// Number of columns of an archived task.
 pub(crate) const ARCHIVED_TASK_COLUMNS: usize = 22;
 
 /// An event: id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth.
@@ -193,7 +193,7 @@ pub(crate) fn read_order(row: &Row, index: usize) -> Result<Numbered> {
     Ok(Numbered { n: read_column(row, index)?, order })
 }
 
-/// How many columns an order has.
+/// Number of columns of an order.
 pub(crate) const ORDER_COLUMNS: usize = 17;
 
 /// An attempt: number, started, ended, how, error.

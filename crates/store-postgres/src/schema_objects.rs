@@ -1,13 +1,13 @@
-//! What belongs to the schema: all that the layouts make, as `schema.sql` lists it, and the rows that are always there.
+//! The objects of the schema, as `schema.sql` lists them, and the tables that always have rows.
 
 use std::collections::HashSet;
 
 use tokio_postgres::Row;
 
-/// The newest layout, as a test keeps it.
+/// The newest layout; a test keeps it up to date.
 const SCHEMA: &str = include_str!("../schema.sql");
 
-/// The names that the database has, as `open/things.sql` tells them.
+/// The objects that exist in the database, as `open/schema_objects.sql` returns them.
 pub(crate) struct SchemaObjects(HashSet<String>);
 
 impl SchemaObjects {
@@ -15,7 +15,7 @@ impl SchemaObjects {
         rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// What is not there, each by its kind and name. What belongs to a table that is missing is not named beside it.
+    /// Lists missing objects by kind and name. Objects of a missing table are not listed.
     pub(crate) fn list_missing(&self) -> Vec<String> {
         let has = |name: &str| self.0.contains(name);
         let is_missing = |object: &&SchemaObject| {
@@ -26,7 +26,7 @@ impl SchemaObjects {
     }
 }
 
-/// Tables and views that have a row, whatever the store holds: one that is made with them, and how far everything has come.
+/// Lists tables and views that always have a row: single-row tables, and the sequencer.
 pub(crate) fn list_never_empty_tables() -> Vec<String> {
     let single_row_table = |object: &SchemaObject| {
         let table = object.table.clone()?;
@@ -40,7 +40,7 @@ pub(crate) fn list_never_empty_tables() -> Vec<String> {
     single_row_tables.into_iter().chain(["sequencer".into()]).collect()
 }
 
-/// The names of our tables, views, sequences, functions and types.
+/// The names of the schema's tables, views, sequences, functions and types.
 pub(crate) fn object_names() -> Vec<String> {
     let top_level = parse_schema(SCHEMA).into_iter().filter(|object| object.table.is_none());
     top_level.filter_map(|object| Some(object.name.split_once(' ')?.1.to_owned())).collect()
@@ -48,16 +48,16 @@ pub(crate) fn object_names() -> Vec<String> {
 
 #[derive(Debug, PartialEq, Eq)]
 struct SchemaObject {
-    /// With its kind before it.
+    /// Kind and name.
     name: String,
     /// The table that it belongs to.
     table: Option<String>,
 }
 
-/// All that a schema makes, as pg_dump writes it.
+/// Parses the objects of a schema, as pg_dump writes it.
 fn parse_schema(schema: &str) -> Vec<SchemaObject> {
     let mut objects = Vec::new();
-    // The table whose columns or constraints the lines are about.
+    // The table that the following lines belong to.
     let mut table: Option<String> = None;
     for line in schema.lines() {
         if let Some(column) = line.strip_prefix("    ") {
@@ -72,7 +72,7 @@ fn parse_schema(schema: &str) -> Vec<SchemaObject> {
     objects
 }
 
-/// What a line makes, and the table that the lines after it are about.
+/// Parses a top-level line: the object that it creates, and the table that the next lines belong to.
 fn parse_top_level_line(line: &str) -> (Option<SchemaObject>, Option<String>) {
     let top_level =
         |kind: &str, rest: &str| SchemaObject { name: format!("{kind} {}", leading_name(rest)), table: None };
@@ -98,7 +98,7 @@ fn parse_index(line: &str) -> Option<SchemaObject> {
     Some(SchemaObject { name: format!("index {index}"), table: Some(leading_name(table)) })
 }
 
-/// A column of a table, or a key of it, which is an index of its name.
+/// Parses a column of a table, or a key of it, which is an index of its name.
 fn parse_table_line(table: &str, line: &str) -> Option<SchemaObject> {
     let table_name = Some(table.to_owned());
     match line.strip_prefix("ADD CONSTRAINT ") {
@@ -113,7 +113,7 @@ fn parse_table_line(table: &str, line: &str) -> Option<SchemaObject> {
     }
 }
 
-/// The name that a text begins with.
+/// The name at the start of a text.
 fn leading_name(text: &str) -> String {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').find(|word| !word.is_empty()).unwrap_or("").into()
 }

@@ -1,7 +1,7 @@
-//! A connection and the statements that it knows.
+//! A connection with its prepared statements.
 //!
-//! Statements are prepared once for each connection. Behind a pooler that hands out another connection for each
-//! transaction (`pooled`) a prepared statement may not be there the next time, so there each is sent whole.
+//! Statements are prepared once per connection. Behind a pooler that changes the connection with each transaction
+//! (`pooled`) a prepared statement may be missing the next time, so statements are sent unprepared.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
-/// A statement of its own file, with the types of its parameters.
+/// A statement from a file, with the types of its parameters.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) name: &'static str,
@@ -35,16 +35,16 @@ pub(crate) use query;
 /// The parameters of a query.
 pub(crate) type QueryParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// The same, each with its type.
+/// Query parameters with their types.
 pub(crate) type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
-/// How long the end of a connection may take before it is left to itself.
+/// Timeout of closing a connection gracefully.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Client,
-    /// Carries what is said, and ends when the client is gone.
+    /// Drives the connection's I/O, and ends when the client is dropped.
     io_handle: JoinHandle<()>,
     statements: Mutex<HashMap<&'static str, Statement>>,
     pooled: bool,
@@ -55,11 +55,11 @@ impl Session {
         Self { client, io_handle, statements: Mutex::default(), pooled }
     }
 
-    /// Ends the connection, and with it what it was in the middle of, where its runtime may not go on by itself.
+    /// Closes the connection and aborts its transaction, where its runtime may not continue to run.
     pub(crate) async fn close(self) {
         let Self { client, mut io_handle, .. } = self;
         drop(client);
-        // Where an answer is still due it would be waited for, as long as that may take.
+        // A pending response would be awaited without limit.
         if tokio::time::timeout(CLOSE_TIMEOUT, &mut io_handle).await.is_err() {
             io_handle.abort();
             let _ = io_handle.await;
@@ -70,7 +70,7 @@ impl Session {
         self.client.is_closed()
     }
 
-    /// Whether statements must be sent whole, because the next transaction may be another connection's.
+    /// True if statements must be sent unprepared, because the next transaction may get another connection.
     pub(crate) fn is_pooled(&self) -> bool {
         self.pooled
     }
@@ -95,7 +95,7 @@ impl Session {
         self.client.execute(&statement, params).await
     }
 
-    /// A statement that is not ours, sent whole.
+    /// Runs a statement of a program, unprepared.
     pub(crate) async fn query_unprepared(
         &self,
         sql: &str,
@@ -108,7 +108,7 @@ impl Session {
         self.client.execute_typed(sql, params).await
     }
 
-    /// Sees to it that a statement can be sent at once.
+    /// Prepares a statement, so that it can be sent at once.
     pub(crate) async fn prepare(&self, query: &'static Query) -> Result<(), Error> {
         if !self.pooled {
             self.prepared_statement(query).await?;
@@ -116,7 +116,7 @@ impl Session {
         Ok(())
     }
 
-    /// Statements without parameters, one after the other.
+    /// Executes statements without parameters, one after the other.
     pub(crate) async fn execute_batch(&self, sql: &str) -> Result<(), Error> {
         self.client.batch_execute(sql).await
     }

@@ -1,4 +1,4 @@
-//! Whom to trust at the other end of a connection.
+//! TLS modes and the verification of server certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(crate) enum TlsMode {
     Disable,
     /// Encrypted if the server can.
     Prefer,
-    /// Encrypted, whoever it is.
+    /// Encrypted, without verification.
     Require,
-    /// Encrypted, and the certificate was issued by one of these.
+    /// Encrypted, and the certificate is issued by one of these authorities.
     VerifyCa(PathBuf),
-    /// And it is the host's own.
+    /// And it is issued for the host name.
     VerifyFull(PathBuf),
 }
 
@@ -46,7 +46,7 @@ impl TlsMode {
             ("disable", _) => Ok(Self::Disable),
             ("prefer", _) => Ok(Self::Prefer),
             ("require", None) => Ok(Self::Require),
-            // Whoever names certificates wants them looked at; so does libpq.
+            // Given root certificates are used to verify the server, as in libpq.
             ("require", Some(_)) => file("require").map(Self::VerifyCa),
             ("verify-ca", _) => file("verify-ca").map(Self::VerifyCa),
             ("verify-full", _) => file("verify-full").map(Self::VerifyFull),
@@ -109,18 +109,18 @@ pub(crate) fn read_root_certificates(file: &Path) -> Result<RootCertStore, OpenE
     Ok(roots)
 }
 
-/// Looks at a server's certificate as far as `sslmode` asks for it.
+/// Verifies a server certificate as far as `sslmode` requires.
 #[derive(Debug)]
 struct CertificateVerifier {
-    /// None: any certificate will do.
+    /// None: any certificate is accepted.
     root_verifier: Option<Arc<WebPkiServerVerifier>>,
     accepts_any_host: bool,
     provider: Arc<CryptoProvider>,
 }
 
 impl CertificateVerifier {
-    /// A certificate that cannot be read proves nothing; where nothing needs to be proved, that is no fault. Many servers
-    /// have one in a format of old that TLS libraries no longer read.
+    /// Accepts an unreadable certificate if nothing has to be verified. Many servers have one in an old format that TLS
+    /// libraries no longer read.
     fn accept_unreadable_certificate(
         &self,
         verified: Result<HandshakeSignatureValid, Error>,
@@ -145,7 +145,7 @@ impl ServerCertVerifier for CertificateVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let Some(root_verifier) = &self.root_verifier else { return Ok(ServerCertVerified::assertion()) };
-        // The name is looked at last: who fails only there was issued by one who is trusted.
+        // The name is verified last: a certificate that fails only there is issued by a trusted authority.
         match root_verifier.verify_server_cert(certificate, intermediates, host, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },

@@ -1,4 +1,4 @@
-//! The writer's connection: driven by the writer's own thread, many statements on the way at once.
+//! The writer's connection: driven by the writer's own thread, with pipelined statements.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -13,23 +13,23 @@ use tokio_postgres::{Error, Row};
 use crate::pool::Pool;
 use crate::session::{Query, Session};
 
-/// A value of a statement, on its way.
+/// An owned statement parameter.
 pub(crate) type BoxedParam = Box<dyn ToSql + Sync + Send>;
 
-/// A statement, or a word that needs none to be prepared.
+/// A command of the writer: a batch without parameters, or a prepared query.
 pub(crate) enum SqlCommand {
     Batch(&'static str),
     Query(&'static Query, Vec<BoxedParam>),
 }
 
-/// The parameters of a statement, each in a box.
+/// Boxes the parameters of a statement.
 macro_rules! params {
     ($($value:expr),* $(,)?) => { vec![$(Box::new($value) as $crate::writer_connection::BoxedParam),*] };
 }
 pub(crate) use params;
 
-/// How long the writer waits for an answer before it takes the connection for dead. Longer than anybody waits for the
-/// right to write, and shorter than a node's lease.
+/// Response timeout, after which the connection is dropped. Longer than the wait for the write lock, and shorter than a
+/// node's lease.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct WriterConnection {
@@ -44,7 +44,7 @@ impl WriterConnection {
         Ok(Self { runtime, pool, session: RefCell::default() })
     }
 
-    /// Opens a connection if there is none; whether it was opened by this call.
+    /// Opens a connection if there is none; returns whether it was opened by this call.
     pub(crate) fn ensure_open(&self) -> Result<bool> {
         let is_open = self.session.borrow().as_ref().is_some_and(|session| !session.is_closed());
         if !is_open {
@@ -54,20 +54,20 @@ impl WriterConnection {
         Ok(!is_open)
     }
 
-    /// Whether the connection is another one's for each transaction.
+    /// True if the connection may change with each transaction.
     pub(crate) fn is_pooled(&self) -> bool {
         self.session.borrow().as_ref().is_some_and(Session::is_pooled)
     }
 
-    /// Ends the connection, and whatever it was in the middle of. Nobody carries it until something is asked again, so that
-    /// the server is told now: it may hold what others wait for.
+    /// Closes the connection and aborts its transaction. Nothing drives its I/O until the next statement, so the server
+    /// is informed now: it may hold locks that others wait for.
     pub(crate) fn disconnect(&self) {
         if let Some(session) = self.session.take() {
             self.runtime.block_on(session.close());
         }
     }
 
-    /// Sends all of it at once and answers what each piece answered. The first that fails fails all.
+    /// Sends all commands at once and returns their results. The first failure fails all.
     pub(crate) fn send(&self, commands: &[SqlCommand]) -> Result<Vec<Vec<Row>>> {
         let session = self.session.borrow();
         let session = session.as_ref().ok_or_else(|| Fault::from(NotConnected))?;
@@ -82,7 +82,7 @@ impl WriterConnection {
         })
     }
 
-    /// Runs something that asks one question after the other.
+    /// Runs a future that sends statements one after the other.
     pub(crate) fn run<T>(
         &self,
         work: impl for<'s> FnOnce(&'s Session) -> BoxFuture<'s, Result<T>>,

@@ -1,4 +1,4 @@
-//! What others do on the server that a store feels.
+//! Checks what other programs do on the server: connections, transactions, replication slots.
 
 use pointsman_store::finding::{Finding, age, size};
 
@@ -7,14 +7,14 @@ use crate::error::quote_identifier;
 use crate::pool::MAX_READERS;
 use crate::session::query;
 
-/// How many connections a node has at most: one that writes, one that listens, one that sweeps now and then, and those
-/// that read.
+/// The most connections that a node opens: one for the writer, one that listens, one that drops partitions, and the
+/// readers.
 const CONNECTIONS_PER_NODE: i64 = 3 + MAX_READERS as i64;
-/// A slot that somebody reads from may keep so much of the log.
+/// An active replication slot may retain this much WAL.
 const MAX_SLOT_BYTES: i64 = 10 << 30;
 
 impl Doctor {
-    /// Whether there is room for the connections of so many nodes, or of a first one.
+    /// Checks whether the server allows the connections of this many nodes, or of a first one.
     pub(super) async fn check_connections(&self, nodes: Option<i64>) -> CheckResult<()> {
         let rows = self.query_read_only(query!("doctor/connections"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };

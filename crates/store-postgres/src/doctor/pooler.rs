@@ -1,4 +1,4 @@
-//! What stands between us and the server, and whether the server can tell us things unasked.
+//! Checks for a pooler in front of the server, and whether the server can send notifications.
 
 use pointsman_store::finding::Finding;
 use tokio_postgres::Error;
@@ -8,7 +8,7 @@ use crate::connect::Endpoint;
 use crate::error::{OpenError, error_text};
 use crate::session::{Session, query};
 
-/// How often it is tried. A pooler whose connections are busy may hand out the same one twice.
+/// Number of probes. A pooler whose connections are busy may hand out the same one twice.
 const MAX_PROBES: usize = 3;
 
 impl Doctor {
@@ -25,20 +25,20 @@ impl Doctor {
         Ok((vec![finding, self.check_listening().await?], ()))
     }
 
-    /// Whether our connection is another one's between two transactions: then somebody else has meanwhile the process
-    /// of the server that we had, or we have another.
+    /// True if the connection changes between two transactions: then another session gets the backend process that this
+    /// one had, or this one gets another.
     async fn is_connection_shared(&self) -> Result<bool, Error> {
         let own_pid = backend_pid(&self.session).await?;
         let pooled_endpoint = self.endpoint.assume_pooled();
         let mut others = Vec::new();
         for _ in 0..MAX_PROBES {
-            // A server without room for another connection is told of elsewhere.
+            // Another check reports a server without free connections.
             let Ok(other) = pooled_endpoint.connect_with_timeout().await else { return Ok(false) };
             other.execute_batch("BEGIN READ ONLY").await?;
             if backend_pid(&other).await? == own_pid {
                 return Ok(true);
             }
-            // It keeps its process, so that the next one meets another.
+            // It keeps its backend process, so that the next probe gets another.
             others.push(other);
             if backend_pid(&self.session).await? != own_pid {
                 return Ok(true);
@@ -47,7 +47,7 @@ impl Doctor {
         Ok(false)
     }
 
-    /// Whether other nodes can wake this one.
+    /// Checks whether other nodes can notify this one.
     async fn check_listening(&self) -> Result<Finding, Error> {
         let Some(direct) = self.endpoint.listen_endpoint() else {
             return Ok(Finding::warning(
@@ -75,7 +75,7 @@ impl Doctor {
     }
 }
 
-/// A pooler that the URL does not tell of.
+/// The finding about a pooler that the URL does not declare.
 pub(super) fn undeclared_pooler_finding(endpoint: &Endpoint) -> Finding {
     open_error_finding("pooler", &OpenError::UndeclaredPooler { address: endpoint.address() })
 }

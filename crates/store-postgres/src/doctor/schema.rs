@@ -1,4 +1,4 @@
-//! What our role may do, and how the schema stands.
+//! Checks the privileges of the role and the state of the schema.
 
 use pointsman_store::finding::{Finding, Verdict};
 use pointsman_store::transfer::NOTE;
@@ -10,7 +10,7 @@ use crate::schema_objects::object_names;
 use crate::session::query;
 
 impl Doctor {
-    /// Answers whether there are tables that can be looked at.
+    /// Returns whether the tables can be read.
     pub(super) async fn check_schema(&self) -> CheckResult<bool> {
         let privileges = self.check_privileges().await?;
         if privileges.verdict != Verdict::Ok {
@@ -42,7 +42,7 @@ impl Doctor {
         Ok((findings, is_complete))
     }
 
-    /// Whether all is there that the layout has, and whether it is the whole of a store.
+    /// Checks that every object of the layout exists, and that no store copy is unfinished.
     async fn check_objects(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
         self.session.execute_batch(BEGIN).await?;
         let findings = self.find_missing_objects().await;

@@ -1,4 +1,4 @@
-//! The server itself: whether it is one that a store can be kept on, and how far away it is.
+//! Checks the server itself: its version, encoding, access mode, clock and round trip time.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,12 +9,12 @@ use super::{CheckResult, Doctor};
 use crate::migrate::OLDEST_SERVER;
 use crate::session::query;
 
-/// A commit takes a few ways there and back; beyond this they are felt.
+/// Round trips longer than this slow every commit, which takes a few of them.
 const SLOW_ROUND_TRIP: Duration = Duration::from_millis(20);
 const ROUND_TRIPS: u32 = 5;
 
 impl Doctor {
-    /// Answers whether its version is new enough.
+    /// Returns whether the version is supported.
     pub(super) async fn check_server(&self) -> CheckResult<bool> {
         let round_trip = self.measure_round_trip().await?;
         let rows = self.query_read_only(query!("doctor/server"), &[]).await?;
@@ -45,7 +45,7 @@ impl Doctor {
         let encrypted = if tls.is_empty() { "not encrypted".into() } else { format!("encrypted ({tls})") };
         let round_trip_ms = round_trip.as_secs_f64() * 1000.0;
         let found = format!("{}, {encrypted}, round trip {round_trip_ms:.1} ms", self.endpoint);
-        // Behind a pooler it is told of the way from there.
+        // Behind a pooler the server sees only the pooler's connection.
         if tls.is_empty() && !is_local && !self.endpoint.is_pooled() {
             return Finding::warning("connection", found).advise(
                 "Anybody on the network path can read the traffic. Give the server a certificate, and add \
@@ -59,7 +59,7 @@ impl Doctor {
         Finding::ok("connection", found)
     }
 
-    /// The shortest time that a way there and back takes.
+    /// Measures the shortest round trip time.
     async fn measure_round_trip(&self) -> Result<Duration, Error> {
         let mut shortest = Duration::MAX;
         for _ in 0..ROUND_TRIPS {

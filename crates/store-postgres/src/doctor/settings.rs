@@ -1,4 +1,4 @@
-//! Settings of the server that lose data, or hinder.
+//! Checks settings of the server that lose data or slow the store down.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::{CheckResult, Doctor, format_list};
 use crate::error::quote_identifier;
 use crate::session::query;
 
-/// A setting, and when it is not as it should be.
+/// A server setting and the condition under which it is wrong.
 struct SettingRule {
     name: &'static str,
-    /// What it should be.
+    /// The recommended value.
     expected: &'static str,
     verdict: Verdict,
     is_wrong: fn(&ServerSettings, &str) -> bool,
-    /// What follows from it.
+    /// The consequence of a wrong value.
     consequence: &'static str,
 }
 
@@ -97,10 +97,10 @@ const SETTING_RULES: [SettingRule; 10] = [
     },
 ];
 
-/// What others ask for beside.
+/// Settings that the conditions of other rules read.
 const EXTRA_SETTINGS: [&str; 1] = ["synchronous_standby_names"];
 
-/// The settings as they are for us: each with its value and where that comes from.
+/// The settings of this session: each with its value and its source.
 struct ServerSettings(HashMap<String, (String, String)>);
 
 impl ServerSettings {
@@ -113,7 +113,7 @@ impl Doctor {
     pub(super) async fn check_settings(&self) -> CheckResult<()> {
         let names: Vec<&str> = SETTING_RULES.iter().map(|rule| rule.name).chain(EXTRA_SETTINGS).collect();
         let mut settings = ServerSettings(HashMap::new());
-        // Not in a transaction like the others, which has settings of its own.
+        // Not in a transaction as the other queries, which changes some settings.
         for row in self.session.query(query!("doctor/settings", TEXT_ARRAY), &[&names]).await? {
             settings.0.insert(row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?));
         }
@@ -126,7 +126,7 @@ impl Doctor {
         Ok((findings, ()))
     }
 
-    /// Roles whose commits do not wait for the disk, whatever the server says.
+    /// Finds roles whose commits do not wait for the disk, whatever the server's setting is.
     async fn check_role_settings(&self) -> Result<Option<Finding>, Error> {
         let mut roles = Vec::new();
         for row in self.query_read_only(query!("doctor/role_settings"), &[]).await? {
@@ -147,7 +147,7 @@ impl Doctor {
         }))
     }
 
-    /// What puts a setting right, where it was put wrong.
+    /// Returns the statement that corrects a setting at its source.
     fn advice_for(&self, rule: &SettingRule, source: &str) -> String {
         let SettingRule { name, expected, .. } = rule;
         let (role, database) =
@@ -164,7 +164,7 @@ impl Doctor {
 }
 
 impl SettingRule {
-    /// None if it is as it should be, or if this server does not know it.
+    /// None if the value is right, or if this server does not have the setting.
     fn evaluate(&self, settings: &ServerSettings, doctor: &Doctor) -> Option<Finding> {
         let (value, source) = settings.0.get(self.name)?;
         if !(self.is_wrong)(settings, value) {
@@ -176,7 +176,7 @@ impl SettingRule {
     }
 }
 
-/// Whether a time in milliseconds is set, and shorter than this.
+/// True if a timeout in milliseconds is set and shorter than `least`.
 fn is_shorter_than(value: &str, least: Duration) -> bool {
     value.parse().is_ok_and(|ms: u64| ms > 0 && Duration::from_millis(ms) < least)
 }

@@ -1,25 +1,25 @@
-//! What our own tables tell: nodes, the outbox, and what vacuum has left to do.
+//! Checks the store's own tables: nodes, the outbox, and dead rows.
 
 use pointsman_store::finding::{Finding, age, size};
 
 use super::{CheckResult, Doctor, format_list};
 use crate::session::query;
 
-/// A node that is silent for longer is given up by the others.
+/// Other nodes take over the tasks of a node after this time without a heartbeat.
 const SILENT_SECONDS: f64 = 30.0;
-/// What is in the outbox for longer is not being taken.
+/// An event that waits longer in the outbox is stuck.
 const STUCK_SECONDS: f64 = 60.0;
-/// So many rows the outbox is counted up to.
+/// The outbox is counted up to this many rows.
 const MAX_COUNTED: i64 = 100_000;
-/// Fewer dead rows than this are no matter.
+/// Fewer dead rows than this do not matter.
 const MIN_DEAD_ROWS: i64 = 20_000;
-/// Within this many seconds vacuum has come by, if it comes at all.
+/// A table is vacuumed at least this often, unless vacuum is blocked.
 const VACUUM_SECONDS: f64 = 600.0;
-/// More dead rows than this are too many, however often vacuum comes.
+/// More dead rows than this are too many, however recent the last vacuum is.
 const MAX_DEAD_ROWS: i64 = 5_000_000;
 
 impl Doctor {
-    /// Answers how many live.
+    /// Returns the number of live nodes.
     pub(super) async fn check_nodes(&self) -> CheckResult<i64> {
         let (mut live, mut silent, mut copied) = (Vec::new(), Vec::new(), Vec::new());
         for row in self.query_read_only(query!("doctor/nodes"), &[]).await? {
@@ -118,7 +118,7 @@ impl Doctor {
     }
 }
 
-/// Whether dead rows stay. Under load there are many between two vacuums.
+/// True if dead rows accumulate. Under load many are normal between two vacuums.
 fn needs_vacuum(live: i64, dead: i64, vacuumed: Option<f64>) -> bool {
     let long_ago = vacuumed.is_none_or(|seconds| seconds > VACUUM_SECONDS);
     dead > live && (dead > MIN_DEAD_ROWS && long_ago || dead > MAX_DEAD_ROWS)

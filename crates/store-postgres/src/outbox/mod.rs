@@ -1,11 +1,11 @@
-//! The outbox: what was emitted in SQL becomes events.
+//! The outbox: events emitted in SQL, until they are journaled.
 //!
 //! ```text
 //!   pointsman.emit(…) ──commit──▶ outbox ──drain──▶ journal, tasks, receipt
 //! ```
 //!
-//! It is drained in the order of arrival by whoever has the right to write, and by nobody else at that time: two who
-//! each took a part could give an object's events their ids in the wrong order.
+//! It is drained in order by the node that has the write lock, and by no other at that time: two that drained parts
+//! could assign ids to an object's events in the wrong order.
 
 mod progress;
 mod refused_rows;
@@ -30,23 +30,23 @@ pub(crate) use refused_rows::RefusedRows;
 use row::OutboxRow;
 pub(crate) use row::is_idempotency_key;
 
-/// So many rows at most go in one transaction, and no more when they have so many bytes.
+/// Limits of a transaction: rows, and bytes.
 pub(crate) const MAX_ROWS: i64 = 1000;
 const MAX_BYTES: i64 = 4 << 20;
 
-/// What became of some rows.
+/// The result of draining some rows.
 #[derive(Debug, Default)]
 pub(crate) struct DrainResult {
     pub(crate) rows: usize,
-    /// Those that were set aside, and why.
+    /// Numbers of rows that were set aside, with the reasons.
     pub(crate) refused: Vec<(i64, String)>,
 }
 
-/// What the database could not keep, and its words for it: the first row of those that were taken.
+/// The first of the drained rows if the database rejected one of them, with its message.
 pub(crate) type RejectedRowCell = OnceLock<(i64, String)>;
 
-/// Sequences what stands in the outbox at these numbers, so many rows at most. If it fails for what is in them, the blame
-/// says so.
+/// Journals the rows of the outbox at these numbers, at most `max_rows`. If the database rejects a value of theirs,
+/// `rejected` is set.
 pub(crate) fn drain(
     txn: &mut Txn<'_, PgTables>,
     numbers: RangeInclusive<i64>,
@@ -54,7 +54,8 @@ pub(crate) fn drain(
     now: Timestamp,
     rejected: &RejectedRowCell,
 ) -> Result<DrainResult> {
-    // What others have written in this transaction goes with the question, so that whatever fails behind it is ours.
+    // The query also sends what other jobs have written in this transaction, so that any later failure is caused by
+    // these rows.
     let rows = take_rows(txn.tables, numbers, max_rows)?;
     let first = rows.first().map_or(0, |row| row.n);
     let drained = journal_rows(txn, rows, now);
@@ -66,7 +67,7 @@ pub(crate) fn drain(
     drained
 }
 
-/// Sets one row aside for what the database said of it.
+/// Sets one row aside with the database's message.
 pub(crate) fn set_row_aside(
     txn: &Txn<'_, PgTables>,
     n: i64,
@@ -130,12 +131,13 @@ fn insert_refused_row(tables: &PgTables, row: OutboxRow, reason: String, now: Ti
     tables.query_rows(query, row.refused_row_params(reason, now)).map(drop)
 }
 
-/// Journals an entry; answers its event, or why there is none.
+/// Journals the event of a row; returns its id, or the reason why it is not an event.
 ///
-/// In SQL the second use of an idempotency key leaves no entry. So if the key has a record, another request than
-/// `pointsman.emit` wrote it, at any time before this drain: an emit over HTTP, or one that creates orders, runs, redrives
-/// or adoptions. The event of an emit with the same content is returned; an entry with other content, or whose key was used
-/// for another kind of request, is set aside. It must not fail: that would stop the outbox and fail all jobs of the commit.
+/// In SQL the second use of an idempotency key writes no row. So if the key has a record, another request than
+/// `pointsman.emit` wrote it, at any time before this drain: an emit over HTTP, or one that creates orders, runs,
+/// redrives or adoptions. The event of an emit with the same content is returned; a row with other content, or whose
+/// key was used for another kind of request, is set aside. It must not fail: that would stop the outbox and fail all
+/// jobs of the commit.
 fn journal_emission(
     txn: &mut Txn<'_, PgTables>,
     emission: Emission,
@@ -165,8 +167,8 @@ fn journal_emission(
     last_event_id(&sequenced).map(Ok)
 }
 
-/// Whether an event in the journal has the content of this one. When its tasks fall due and their priority is not in the
-/// journal, and does not count. The content of an event that was pruned is not known: the key decides, and it is the same.
+/// True if an event in the journal has the content of this one. Due times and priorities are not in the journal, and do
+/// not count. The content of a pruned event is unknown: the equal key decides.
 fn has_same_content(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -> Result<bool> {
     let Some(new) = new else { return Ok(false) };
     let Some(event) = tables.event(event)? else { return Ok(true) };
@@ -179,7 +181,7 @@ fn last_event_id(events: &[Sequenced]) -> Result<EventId> {
     events.last().map(|event| event.id).ok_or_else(|| Fault::damaged("an emission without events"))
 }
 
-/// Which events receipts stand for, written all at once.
+/// The events of receipts, written all at once.
 #[derive(Debug, Default)]
 struct Receipts {
     row_numbers: Vec<i64>,
@@ -196,7 +198,7 @@ impl Receipts {
         }
     }
 
-    /// Takes along what is held back, also where there are none: now it shows whether the database can keep it.
+    /// Also flushes the write batch if there are no receipts, so that a rejected value fails here.
     fn write(self, tables: &PgTables) -> Result<()> {
         let Self { row_numbers, receipts, events } = self;
         let query = query!("outbox/insert_receipts", INT8_ARRAY, UUID_ARRAY, INT8_ARRAY);

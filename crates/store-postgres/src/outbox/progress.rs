@@ -1,39 +1,40 @@
-//! How far the outbox is settled: nothing stands at or below that number, or ever will again.
+//! The progress of the outbox: up to which number it is empty, and will stay so.
 //!
-//! Numbers are given out before their transactions commit, so that a small one may come after a large one. But whoever
-//! has a number has a transaction id by then. So the last number is noted, and after it a transaction id is taken: when
-//! everything before that id has ended, everything up to that number is there to be seen, or never will be.
+//! Numbers are assigned before their transactions commit, so that a small one may become visible after a large one. But
+//! a transaction that has a number has a transaction id by then. So the last number is noted as a candidate, and after
+//! it a transaction id is taken: when all transactions before that id have ended, all rows up to that number are
+//! visible, or never will be.
 
-/// How many numbers are given out before it is worth a write.
+/// The progress is written only after this many new numbers.
 const MIN_ADVANCE: i64 = 10_000;
 
-/// How a look at the outbox found things.
+/// The state of the outbox as it was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutboxProgress {
     pub(crate) empty_up_to: i64,
-    /// The number that was noted, and the transaction id that was taken after it.
+    /// The candidate number, and the transaction id that was taken after it.
     pub(crate) candidate: i64,
     pub(crate) candidate_xact: i64,
-    /// All transactions before this one had ended; those from `newest` on had not.
+    /// All transactions before `oldest_active_xact` had ended; those from `next_xact` on had not started.
     pub(crate) oldest_active_xact: i64,
     pub(crate) next_xact: i64,
-    /// The number that was given out last.
+    /// The last assigned number.
     pub(crate) last_number: i64,
-    /// The first number that stands there.
+    /// The number of the first waiting row.
     pub(crate) first_waiting: Option<i64>,
 }
 
-/// What is to be written down.
+/// The write that the progress needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressStep {
     Nothing,
     SetEmptyUpTo(i64),
-    /// The last number is noted, and an id taken.
+    /// Note the last number as the candidate, with a new transaction id.
     NoteCandidate,
 }
 
 impl OutboxProgress {
-    /// Behind which number to look. A sequence may have been set back, where a database was copied without it.
+    /// The number after which to scan. A sequence may have been reset, where a database was copied without it.
     pub(crate) fn scan_start(&self) -> i64 {
         if self.empty_up_to <= self.last_number { self.empty_up_to } else { 0 }
     }
@@ -42,7 +43,7 @@ impl OutboxProgress {
         if self.scan_start() != self.empty_up_to {
             return ProgressStep::SetEmptyUpTo(0);
         }
-        // An id that was not given out yet is another server's, whose contents were restored here.
+        // A transaction id of the future is of another server, whose contents were restored here.
         let has_candidate = self.candidate > self.empty_up_to && self.candidate_xact < self.next_xact;
         if !has_candidate {
             return if self.last_number - self.empty_up_to >= MIN_ADVANCE {

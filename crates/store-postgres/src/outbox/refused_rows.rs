@@ -1,4 +1,4 @@
-//! Rows of the outbox that were set aside: how many there are, and what is logged of them.
+//! Counts and logs rows of the outbox that were set aside.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub(crate) struct RefusedRows {
 }
 
 impl RefusedRows {
-    /// What `/healthz` shows of them.
+    /// The warnings for `/healthz`.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let rows = match self.count.load(Ordering::Relaxed) {
             0 => return Vec::new(),
@@ -25,7 +25,7 @@ impl RefusedRows {
         vec![format!("{rows}; `pointsman doctor` shows why, and so does pointsman.event_of(receipt)")]
     }
 
-    /// Notes rows that were set aside just now.
+    /// Records rows that were just set aside.
     pub(crate) fn add(&self, drained: &DrainResult) {
         self.count.fetch_add(drained.refused.len() as u64, Ordering::Relaxed);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! A row of the outbox, and the event that it is.
+//! A row of the outbox, and its conversion to an event.
 
 use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::store::{Emission, Idempotency};
@@ -28,7 +28,7 @@ pub(super) struct OutboxRow {
     idempotency_key: Option<String>,
     digest: Option<Vec<u8>>,
     at: i64,
-    /// The event and the task that made it be emitted, and how many emits lie before it.
+    /// The event and the task that caused the emit, and its depth in the chain of causes.
     cause: (Option<i64>, Option<i64>, Option<i32>),
 }
 
@@ -52,7 +52,7 @@ impl OutboxRow {
         })
     }
 
-    /// What it asks for. `emit` has checked it in SQL; but somebody may have written it by hand.
+    /// Converts the row. `emit` has checked it in SQL, but it may have been inserted manually.
     pub(super) fn to_emission(&self, now: Timestamp) -> std::result::Result<Emission, Fault> {
         let body = EventBody {
             kind: Some(to_raw_json("/type", &self.kind)?),
@@ -93,7 +93,7 @@ impl OutboxRow {
         Ok(Idempotency { tenant, key: key.into(), digest })
     }
 
-    /// The row as it stood there, and why it was set aside.
+    /// The parameters of the refused row, with the reason.
     pub(super) fn refused_row_params(self, reason: String, now: Timestamp) -> Vec<BoxedParam> {
         params![
             self.n,
@@ -115,7 +115,7 @@ impl OutboxRow {
     }
 }
 
-/// Whether it can be an idempotency key, as `emit` and the HTTP API have it.
+/// True if it is a valid idempotency key, as for `emit` and the HTTP API.
 pub(crate) fn is_idempotency_key(key: &str) -> bool {
     (1..=255).contains(&key.len()) && key.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }

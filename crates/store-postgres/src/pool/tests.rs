@@ -8,7 +8,7 @@ fn open_pool(url: &str, readers: usize) -> Pool {
     Pool::new(Arc::new(Endpoint::parse(url).unwrap()), readers)
 }
 
-/// The number of the server's process that answers.
+/// The process id of the server's backend.
 async fn backend_pid(pool: &Pool) -> store::Result<i32> {
     pool.read_transaction((), |session, ()| {
         Box::pin(async move {

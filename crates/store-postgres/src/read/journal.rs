@@ -79,19 +79,19 @@ pub(super) async fn event_view(session: &Session, id: EventId) -> Result<Option<
     Ok(Some(EventView { event: Arc::new(event), tasks, caused: found, extent }))
 }
 
-/// An event that is remembered.
+/// Finds an event that has not expired.
 async fn find_event(session: &Session, id: EventId) -> Result<Option<Event>> {
     let rows = session.query(query!("read/event", INT8), &[&id.as_i64()]).await?;
     rows.first().map(|row| read_event(row, 0)).transpose()
 }
 
-/// The tasks of an event: those that were made when it was journaled, and replays.
+/// Lists the tasks of an event: those created when it was journaled, and replays.
 pub(super) async fn list_tasks_of_event(session: &Session, event: EventId) -> Result<Vec<TaskSeq>> {
     let rows = session.query(query!("read/tasks_of_event", INT8), &[&event.as_i64()]).await?;
     rows.iter().map(|row| read_column(row, 0).map(TaskSeq)).collect()
 }
 
-/// What an event caused, and what that caused: the nearer first. One statement fetches what is equally near.
+/// Lists the events that an event caused, directly or indirectly, the nearest first. One statement fetches each level.
 async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Event>>> {
     let mut found: Vec<Arc<Event>> = Vec::new();
     let mut causes = vec![id.as_i64()];
@@ -111,7 +111,7 @@ async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Ev
     Ok(found)
 }
 
-/// An object's chain, from its last event back as far as it is remembered, and its lanes.
+/// Reads the unexpired events of an object, newest first, and its lanes.
 pub(super) async fn read_object(
     session: &Session,
     tenant: &Tenant,

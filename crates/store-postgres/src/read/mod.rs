@@ -1,7 +1,7 @@
-//! The verbs that read, each in one transaction on a connection of the pool.
+//! Implements the reads, each in one transaction on a connection of the pool.
 //!
-//! Statements whose answers do not depend on each other are sent together, so that a read costs one way there and back
-//! where it can. Long lists come in chunks, each behind the last, so that a short page does not fetch a long one.
+//! Statements that do not depend on each other are sent together, so that a read costs one round trip where possible.
+//! Long lists are read in chunks, each after the last, so that a short page does not fetch a long one.
 
 mod journal;
 mod orders;
@@ -30,10 +30,10 @@ use crate::tables::PgTables;
 pub(crate) use registry::{list_nodes, read_clock};
 pub(crate) use tasks::find_task;
 
-/// So many rows at most come in one chunk.
+/// Limit of rows in one chunk.
 const MAX_CHUNK_ROWS: usize = 1_000;
 
-/// How many rows are asked for at a time: at first as many as are wanted, then more and more.
+/// The number of rows per chunk: at first as many as requested, then more and more.
 #[derive(Clone, Copy, Debug)]
 struct ChunkSize(usize);
 
@@ -50,8 +50,8 @@ impl ChunkSize {
         Self((self.0 * 4).min(MAX_CHUNK_ROWS))
     }
 
-    /// Whether there is nothing behind these rows: fewer came than were asked for, and they were not cut off because
-    /// they are long. `bytes`: how many there are up to the last.
+    /// True if no rows follow: fewer were returned than requested, and they were not cut off by size. `bytes` is their
+    /// size up to the last row.
     fn is_last(self, rows: &[Row], bytes: i64) -> bool {
         rows.len() < self.0 && bytes < MAX_PAGE_BYTES
     }
@@ -59,7 +59,7 @@ impl ChunkSize {
 
 const MAX_PAGE_BYTES: i64 = PAGE_BYTES as i64;
 
-/// A limit as PostgreSQL reads it.
+/// Converts a limit to PostgreSQL's type.
 fn to_sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -24,11 +24,11 @@ use crate::rows::{
 };
 use crate::session::{QueryParams, Session, query};
 
-/// For the rest of a transaction that counts all orders, which no index makes quicker.
+/// Allows table scans for the rest of a transaction that counts all orders, which no index speeds up.
 const ALLOW_TABLE_SCANS: &str =
     "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on";
 
-/// What there is to know of all orders together.
+/// Reads what all order views need: chains, rules and the task id namespace.
 pub(super) async fn read_order_context(session: &Session) -> Result<Surroundings> {
     let (chains, rules, realm) =
         try_join3(list_chains(session), list_rules(session), read_task_id_namespace(session)).await?;
@@ -50,7 +50,7 @@ pub(super) async fn find_order(
     rows.first().map(|row| Ok((order_view(&context, row)?, extent))).transpose()
 }
 
-/// Which orders are wanted.
+/// A query for orders.
 struct OrderQuery<'a> {
     path: &'a PathFilter,
     tenant: Option<&'a Tenant>,
@@ -70,7 +70,7 @@ pub(super) async fn list_orders(
     list_matching_orders(session, OrderQuery { path, tenant, after, with_values: true }, limit).await
 }
 
-/// All orders of a path without their values, so that what is held does not grow with those.
+/// Lists all orders of a path without their values, so that memory does not grow with those.
 pub(super) async fn list_all_orders(
     session: &Session,
     path: &PathFilter,
@@ -89,7 +89,7 @@ async fn list_matching_orders(
     mut query: OrderQuery<'_>,
     limit: usize,
 ) -> Result<OrderPage> {
-    // One more than is wanted tells whether there is more.
+    // One more row than requested shows whether there is more.
     let mut chunk = ChunkSize::for_limit(limit.saturating_add(1));
     let (extent, context, mut rows) =
         try_join3(read_extent(session), read_order_context(session), fetch_orders(session, &query, chunk))
@@ -122,8 +122,8 @@ async fn fetch_orders(session: &Session, order_query: &OrderQuery<'_>, chunk: Ch
     Ok(session.query(query, params).await?)
 }
 
-/// An order, from a row with it and then phase, due time, retries and handler of its task, and the task that suspended
-/// it by its end: handler, what it was of, whether it is unfinished, error.
+/// Decodes an order, followed by phase, due time, retries and handler of its task, and the task that suspended it:
+/// handler, queue kind, whether it is active, error.
 fn order_view(context: &Surroundings, row: &Row) -> Result<OrderView> {
     let order = read_order(row, 0)?.order;
     let handler: Option<&str> = read_column(row, ORDER_COLUMNS + 3)?;

@@ -1,4 +1,4 @@
-//! Reading nodes, rules, what people did, and what became of planned times.
+//! Reads nodes, rules, audit entries and the fire ledger.
 
 use futures::future::try_join;
 use pointsman_core::store::{Abilities, Deed, FirePage, NodeView};
@@ -12,10 +12,10 @@ use crate::documented_tables::read_rules;
 use crate::rows::{read_column, read_fire, read_time};
 use crate::session::{Session, query};
 
-/// So many nodes are told of at most.
+/// Limit of listed nodes.
 const MAX_NODES: i64 = 100;
 
-/// The clock of the server.
+/// Reads the clock of the server.
 pub(crate) async fn read_clock(session: &Session) -> Result<Timestamp> {
     let rows = session.query(query!("read/clock"), &[]).await?;
     rows.first().map_or_else(|| Err(Fault::damaged("the server returned no time")), |row| read_time(row, 0))

@@ -24,25 +24,25 @@ use crate::rows::{
 };
 use crate::session::{Query, Session, query};
 
-/// What the public names of tasks are made with.
+/// Reads the namespace of the public task ids.
 pub(super) async fn read_task_id_namespace(session: &Session) -> Result<Realm> {
     let rows = session.query(query!("read/task_id_namespace"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("there is no realm"))?;
     read_column::<&str>(row, 0)?.parse().map(Realm).map_err(Fault::damaged)
 }
 
-/// A task with its attempts, wherever it lies.
+/// Finds an active or archived task with its attempts.
 pub(crate) async fn find_task(session: &Session, seq: TaskSeq) -> Result<Option<Task>> {
     Ok(list_tasks_with_attempts(session, &[seq]).await?.pop())
 }
 
-/// A task by its whole public name: the uuid alone is not enough.
+/// Finds a task by its whole public id: the uuid alone is not enough.
 pub(super) async fn find_task_by_id(session: &Session, id: &TaskId) -> Result<Option<Task>> {
     let Some(seq) = seq_of(read_task_id_namespace(session).await?, id) else { return Ok(None) };
     Ok(find_task(session, seq).await?.filter(|task| task.id == *id))
 }
 
-/// These tasks with their attempts, wherever they lie, the oldest first.
+/// Lists these tasks, active and archived, with their attempts, the oldest first.
 pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     let (mut tasks, mut attempts) = try_join(list_tasks(session, seqs), list_attempts(session, seqs)).await?;
     for task in &mut tasks {
@@ -67,7 +67,7 @@ async fn list_tasks(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// The attempts that are written down, by task.
+/// Lists the stored attempts, by task.
 async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i64, Vec<Attempt>>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
     let query = query!("read/attempts", INT8_ARRAY, INT8);
@@ -78,8 +78,8 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i6
     Ok(attempts)
 }
 
-/// From a row with an unfinished task and then handler, tenant, what its queue is of, type and key of its event, key of
-/// its order, and when its last attempt ended.
+/// Decodes an active task, followed by handler, tenant, the queue's kind, type and key of its event, key of its order,
+/// and the end of its last attempt.
 fn active_task_from_row(row: &Row, realm: Realm) -> Result<Task> {
     let live = read_active_task(row, 0)?;
     let names = (read_handler_name(row, ACTIVE_TASK_COLUMNS)?, read_tenant(row, ACTIVE_TASK_COLUMNS + 1)?);
@@ -97,7 +97,7 @@ fn active_task_from_row(row: &Row, realm: Realm) -> Result<Task> {
     )
 }
 
-/// From a row with an ended task and then handler and tenant.
+/// Decodes an archived task, followed by handler and tenant.
 fn archived_task_from_row(row: &Row, realm: Realm) -> Result<Task> {
     task_of_past(
         read_archived_task(row, 0)?,
@@ -107,7 +107,7 @@ fn archived_task_from_row(row: &Row, realm: Realm) -> Result<Task> {
     )
 }
 
-/// The first lanes of an object in which somebody stands.
+/// Lists the first non-empty lanes of an object.
 pub(super) async fn list_lanes(session: &Session, tenant: &Tenant, key: &ObjectKey) -> Result<Vec<LaneView>> {
     let rows = async {
         let query = query!("read/lanes", TEXT, TEXT, INT8, INT8, INT8);
@@ -159,7 +159,7 @@ pub(super) async fn list_task_page(
     Ok(page.page(more))
 }
 
-/// The fences of those attempts that do not hold their task.
+/// Lists the fences of the attempts that no longer lease their task.
 pub(super) async fn list_lost_fences(session: &Session, leased: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
     let (tasks, fences): (Vec<i64>, Vec<i64>) = leased.iter().map(|(task, fence)| (task.0, *fence)).unzip();
     let rows = session.query(query!("read/lost_fences", INT8_ARRAY, INT8_ARRAY), &[&tasks, &fences]).await?;
@@ -189,7 +189,7 @@ fn archived_tasks_query(rows: PastRows) -> Option<&'static Query> {
     }
 }
 
-/// Tasks of one table, the newest first, fetched as they are wanted.
+/// Tasks of one table, the newest first, fetched in chunks as needed.
 struct TaskCursor {
     /// None: there are no more.
     query: Option<&'static Query>,
@@ -207,12 +207,12 @@ impl TaskCursor {
         limit: usize,
     ) -> Self {
         let before_seq = before.map_or(i64::MAX, |seq| seq.0);
-        // One more than is wanted tells whether there is more.
+        // One more row than requested shows whether there is more.
         let chunk = ChunkSize::for_limit(limit.saturating_add(1));
         Self { query, decode_task, buffer: VecDeque::new(), before_seq, chunk }
     }
 
-    /// Sees to it that the next one is at hand, if there is one.
+    /// Fetches the next chunk if the buffer is empty.
     async fn fill(&mut self, session: &Session, realm: Realm) -> Result<()> {
         let Some(query) = self.query.filter(|_| self.buffer.is_empty()) else { return Ok(()) };
         let rows = session.query(query, &[&self.before_seq, &self.chunk.rows()]).await?;

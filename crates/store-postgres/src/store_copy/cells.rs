@@ -1,4 +1,4 @@
-//! A cell as it goes over the wire: of the type that its column has.
+//! Converts cells to and from the types of their columns.
 
 use bytes::{BufMut, BytesMut};
 use pointsman_store::transfer::{Cell, clean};
@@ -6,7 +6,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 type BoxError = Box<dyn std::error::Error + Sync + Send>;
 
-/// A cell to be written.
+/// A cell as a statement parameter.
 #[derive(Debug)]
 pub(super) struct CellParam<'a>(pub(super) &'a Cell);
 
@@ -34,7 +34,7 @@ impl ToSql for CellParam<'_> {
     to_sql_checked!();
 }
 
-/// The type that a place in a table is asked for with.
+/// The parameter type of a cell of a cursor position.
 pub(super) fn cell_parameter_type(cell: &Cell) -> Type {
     match cell {
         Cell::Number(_) | Cell::Null => Type::INT8,
@@ -43,7 +43,7 @@ pub(super) fn cell_parameter_type(cell: &Cell) -> Type {
     }
 }
 
-/// A cell that was read.
+/// A cell as a column of a result.
 #[derive(Debug)]
 pub(super) struct CellColumn(pub(super) Cell);
 

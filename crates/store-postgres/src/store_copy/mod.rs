@@ -1,8 +1,7 @@
-//! The database as something that is moved, or moved to.
+//! The database as the source or the target of a store copy.
 //!
-//! `read.rs` reads rows in one snapshot, `write.rs` copies them in, `wire.rs` is how a cell goes over the wire. The
-//! statements that read and copy are made of the columns that each section has in all stores; `lying.rs` says where they
-//! lie.
+//! `read.rs` reads rows in one snapshot, `write.rs` writes them, `cells.rs` converts cells. The statements are composed
+//! of the columns that each table has in all stores; `table_layout.rs` says where they are here.
 
 mod cells;
 mod read;
@@ -26,33 +25,33 @@ use crate::migrate::{self, SchemaState};
 use crate::rows::read_column;
 use crate::session::{Query, Session, query};
 
-/// Whoever moves waits for as long as it takes: between two pages for the other store, at the end for a whole table.
+/// A copy waits as long as it takes: between two pages for the other store, at the end for a whole table.
 const SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
      SET idle_session_timeout = 0; SET lock_timeout = '15s'; SELECT set_config('synchronous_commit', 'on', false) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
-/// A database on which no node works.
+/// The PostgreSQL side of a store copy, on a database that no node uses.
 pub struct PgStoreCopy {
     connection: CopyConnection,
     runtime: Runtime,
 }
 
-/// The connection, and what it is in the middle of.
+/// The connection of a copy and its state.
 struct CopyConnection {
     client: Client,
-    /// It is in a transaction that reads, all of one moment.
+    /// A read-only snapshot transaction is open.
     is_in_read_transaction: bool,
-    /// The section that is being read, and the place up to which it was.
+    /// The table that is being read, and the position of the cursor.
     cursor: Option<(Section, Place)>,
-    /// How many commits there were when it was opened, or when it wrote last.
+    /// The commit version when it was opened, or when it wrote last.
     commit_version: i64,
-    /// The note of a move to here, as it was read or written last.
+    /// The progress of a copy into this store, as it was read or written last.
     progress: Option<String>,
-    /// The types of the columns that rows of a section are copied into.
+    /// Column types of the copied tables.
     column_types: HashMap<Section, Vec<Type>>,
 }
 
-/// What a database is opened for.
+/// The role of a database in a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CopyRole {
     Source,
@@ -60,13 +59,12 @@ enum CopyRole {
 }
 
 impl PgStoreCopy {
-    /// A database to be moved, which no node works on. As a server does, it is brought forward if it is of an older
-    /// layout.
+    /// Opens a database to copy from. An older layout is migrated, as a server does.
     pub fn source(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
-    /// A database to move to, which no node works on either. The schema is made if there is none.
+    /// Opens a database to copy to. The schema is created if there is none.
     pub fn target(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
@@ -154,7 +152,7 @@ impl CopyConnection {
         Ok(self.client.query_typed(query.sql, &typed).await?)
     }
 
-    /// How many commits there were, and whether the outbox is empty.
+    /// Reads the commit version, and whether the outbox is empty.
     async fn read_commit_state(&self) -> Result<(i64, bool)> {
         let rows = self.query(query!("store_copy/commit_state"), &[]).await?;
         let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
@@ -178,7 +176,7 @@ impl CopyConnection {
     }
 }
 
-/// What a fault means to whoever moves. What the database refuses it refuses the next time too.
+/// Converts a fault. A value or row that the database rejects would be rejected again.
 fn to_copy_error(fault: &Fault) -> StoreError {
     match error::to_store_error(fault) {
         StoreError::Unavailable(what) if is_constraint_violation(fault) || is_value_rejected(fault) => {

@@ -1,4 +1,4 @@
-//! Reading rows, all of one moment.
+//! Reads rows in one snapshot.
 
 use pointsman_core::{Rule, Tenant};
 use pointsman_store::error::{Fault, Result};
@@ -14,12 +14,12 @@ use crate::rows::read_column;
 use crate::session::query;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// So many rows come at a time: a row may hold a megabyte.
+/// Rows per fetch: a row may have a megabyte.
 const FETCH: &str = "FETCH 250 FROM page";
 const FETCH_ROWS: usize = 250;
 
 impl CopyConnection {
-    /// From now on everything that is read is of one moment, until somebody writes.
+    /// Begins a snapshot for all following reads, until the next write.
     async fn begin_read_transaction(&mut self) -> Result<()> {
         if !self.is_in_read_transaction {
             self.client.batch_execute(BEGIN).await?;
@@ -86,7 +86,7 @@ impl CopyConnection {
         Ok(page)
     }
 
-    /// Lets a cursor stand before the first row behind a place.
+    /// Opens a cursor at the first row after a position.
     async fn open_cursor(&mut self, section: Section, after: Option<&Place>) -> Result<()> {
         let TableLayout { table, key_columns, row_filter, .. } = TableLayout::for_table(section);
         let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
@@ -112,7 +112,7 @@ impl CopyConnection {
         read_rules(&self.query(query!("write/rules"), &[]).await?)
     }
 
-    /// The rules for tenants that nobody has heard of yet.
+    /// Lists the rules of tenants that the store does not know yet.
     async fn list_rules_of_unknown_tenants(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for row in &self.query(query!("write/rules"), &[]).await? {
@@ -132,7 +132,7 @@ fn row_cells(row: &tokio_postgres::Row) -> Result<Row> {
     (0..row.len()).map(|index| read_column::<CellColumn>(row, index).map(|column| column.0)).collect()
 }
 
-/// All rows of a section in one page.
+/// All rows of a table in one page.
 fn single_page(rows: impl Iterator<Item = Row>) -> Page {
     let mut page = Page::default();
     rows.for_each(|row| page.push(vec![Cell::Number(1)], row));

@@ -1,9 +1,8 @@
-//! Where the rows of each section lie.
+//! The PostgreSQL table of each copied table.
 
 use pointsman_store::transfer::Section;
 
-/// A table, what its rows are read in the order of, which of them belong to the section, and what else a row has that the
-/// section has not.
+/// A table, the columns that order its rows, the filter of the rows to copy, and the columns that only PostgreSQL has.
 pub(super) struct TableLayout {
     pub(super) table: &'static str,
     pub(super) key_columns: &'static [&'static str],
@@ -11,15 +10,15 @@ pub(super) struct TableLayout {
     pub(super) extra_columns: &'static [&'static str],
 }
 
-/// Events that nobody needs any more lie there until their slice is dropped.
+/// Expired events are in the table until their partition is dropped.
 const NEEDED_EVENTS: &str = "t.id > (SELECT forgotten FROM pointsman.sequencer)
     OR EXISTS (SELECT FROM pointsman.task k WHERE k.seq >= t.first_task AND k.seq < t.first_task + t.tasks)
     OR EXISTS (SELECT FROM pointsman.task k WHERE k.late AND k.event = t.id)";
-/// So do attempts and logs.
+/// Likewise attempts and logs of expired tasks.
 const ROWS_OF_EXISTING_TASKS: &str = "EXISTS (SELECT FROM pointsman.task k WHERE k.seq = t.task)
     OR EXISTS (SELECT FROM pointsman.history h
                WHERE h.seq = t.task AND h.n > (SELECT hidden FROM pointsman.sequencer))";
-/// What the database keeps for itself.
+/// Texts that belong to this database and are not copied.
 const COPIED_TEXTS: &str = "t.name NOT IN ('realm', 'salt', 'slice', 'first_token', 'move')";
 
 impl TableLayout {
@@ -42,7 +41,7 @@ impl TableLayout {
             Section::Tasks => all("task", &["seq"]),
             Section::Orders => all("orders", &["n"]),
             Section::EndedOrders => all("ended_order", &["key", "tenant"]),
-            // In the order in which they ended.
+            // In the order of their ends.
             Section::History => Self {
                 row_filter: "t.n > (SELECT hidden FROM pointsman.sequencer)",
                 extra_columns: &["n"],
@@ -58,7 +57,7 @@ impl TableLayout {
                 extra_columns: &["era"],
                 ..all("log", &["task", "n"])
             },
-            // In the order of time: another store may find the oldest by it.
+            // In the order of time: another store may find the oldest one by it.
             Section::Answers => all("idempotency", &["n"]),
             Section::Fires => all("fire", &["at", "schedule", "planned"]),
             Section::Deeds => all("deed", &["n"]),
@@ -69,7 +68,7 @@ impl TableLayout {
         }
     }
 
-    /// What is read for each column of the section.
+    /// The SQL expressions that are read for the columns.
     pub(super) fn select_list(section: Section) -> String {
         let column = |name: &&str| match (section, *name) {
             (Section::Nodes, "heard") => "CASE WHEN t.gone THEN t.heard ELSE 0 END".into(),
@@ -78,7 +77,7 @@ impl TableLayout {
         section.columns().iter().map(column).collect::<Vec<_>>().join(", ")
     }
 
-    /// The columns that a row is copied into: what the section has not comes first.
+    /// The columns that a row is copied into; those that only PostgreSQL has come first.
     pub(super) fn column_list(&self, section: Section) -> String {
         self.extra_columns.iter().chain(section.columns()).copied().collect::<Vec<_>>().join(", ")
     }

@@ -1,4 +1,4 @@
-//! Writing rows: a page and its note in one transaction.
+//! Writes rows: a page and the progress of the copy in one transaction.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -21,8 +21,7 @@ use crate::tables::DEFAULT_PARTITION_ROWS;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
-/// How many commits there were, what the numbers of events and ended tasks go on behind, and up to where there are slices
-/// for them.
+/// The commit version, the last numbers of events and archived tasks, and the ends of their last partitions.
 struct CopyCounters {
     version: i64,
     forgotten: i64,
@@ -42,7 +41,7 @@ impl CopyConnection {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN).await?;
         let mut numbers = self.take_write_lock().await?;
-        // Before anything else: what sequences are set to stays, whatever becomes of the transaction.
+        // Before anything else, because sequence values are not rolled back.
         if numbers.version != self.commit_version || !self.write_progress(progress).await? {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
@@ -111,7 +110,7 @@ impl CopyConnection {
         })
     }
 
-    /// False if somebody else is moving to here as well.
+    /// False if another copy writes to this store as well.
     async fn write_progress(&self, progress: &str) -> Result<bool> {
         let written = match &self.progress {
             None => self.query(query!("store_copy/insert_progress", TEXT), &[&progress]).await?,
@@ -136,7 +135,7 @@ impl CopyConnection {
         Ok(true)
     }
 
-    /// How many rows a slice has.
+    /// Reads the number of rows per partition.
     async fn read_partition_rows(&self) -> Result<i64> {
         let rows = self.query(query!("write/text", TEXT), &[&"slice"]).await?;
         let text: Option<&str> = rows.first().map(|row| read_column(row, 0)).transpose()?;
@@ -183,7 +182,7 @@ impl CopyConnection {
         Ok(())
     }
 
-    /// Where nothing is remembered, slices may lie all the same, marks of events that are forgotten, and tenants.
+    /// Deletes leftovers of an empty store: partitions, sparse index entries of expired events, and tenants.
     async fn delete_leftovers(&self) -> Result<()> {
         self.query(query!("store_copy/delete_sparse_index"), &[]).await?;
         self.query(query!("store_copy/delete_tenants"), &[]).await?;
@@ -239,7 +238,7 @@ impl CopyConnection {
         Ok(())
     }
 
-    /// Each queue has the uuid of its tenant beside it.
+    /// Copies queues, each with the uuid of its tenant.
     async fn copy_queues(&mut self, rows: Vec<Row>) -> Result<()> {
         let (mut names, mut canvases): (Vec<String>, Vec<Uuid>) = (vec![], vec![]);
         let mut rows_with_canvas = Vec::with_capacity(rows.len());
@@ -255,7 +254,7 @@ impl CopyConnection {
         self.copy_rows(Section::Queues, rows_with_canvas).await
     }
 
-    /// Events are numbered as they come. Those that are forgotten and still needed lie apart, below zero.
+    /// Copies events and numbers them in order. Expired events that tasks still need get negative numbers.
     async fn copy_events(&mut self, rows: Vec<Row>, numbers: &mut CopyCounters) -> Result<()> {
         let (mut indexed_numbers, mut ids) = (vec![], vec![]);
         let mut numbered = Vec::with_capacity(rows.len());
@@ -281,7 +280,7 @@ impl CopyConnection {
         self.copy_rows(Section::Journal, numbered).await
     }
 
-    /// Ended tasks are counted as they come.
+    /// Copies archived tasks and numbers them in order.
     async fn copy_archived_tasks(&mut self, rows: Vec<Row>, numbers: &mut CopyCounters) -> Result<()> {
         let numbered = (numbers.archived + 1..).map(Cell::Number).zip(rows);
         let numbered: Vec<Row> = numbered.map(|(n, row)| prepend_cell(n, row)).collect();
@@ -290,7 +289,7 @@ impl CopyConnection {
         self.copy_rows(Section::History, numbered).await
     }
 
-    /// Attempts and logs lie in the slice of their task, and go with it.
+    /// Copies attempts or logs into the partition of their task, with which they expire.
     async fn copy_attempts_or_logs(
         &mut self,
         section: Section,
@@ -310,7 +309,7 @@ impl CopyConnection {
         self.copy_rows(section, rows.collect()).await
     }
 
-    /// Sees to it that there are slices for all ended tasks.
+    /// Adds missing partitions for all archived tasks.
     async fn add_history_partitions(&self, numbers: &mut CopyCounters) -> Result<()> {
         let partition_rows = self.read_partition_rows().await?;
         while numbers.history_to <= numbers.archived {
@@ -331,7 +330,7 @@ impl CopyConnection {
         Ok(())
     }
 
-    /// Rows with all the columns that the table has.
+    /// Copies rows that have all columns of the table.
     async fn copy_rows(&mut self, section: Section, rows: Vec<Row>) -> Result<()> {
         let layout = TableLayout::for_table(section);
         let (table, columns) = (layout.table, layout.column_list(section));
@@ -362,7 +361,7 @@ impl CopyConnection {
     }
 }
 
-/// The row with another cell before it.
+/// Prepends a cell to a row.
 fn prepend_cell(cell: Cell, row: Row) -> Row {
     std::iter::once(cell).chain(row).collect()
 }

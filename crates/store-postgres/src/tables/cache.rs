@@ -1,5 +1,5 @@
-//! What was fetched for a transaction, so that it need not be asked for again. Objects and the heads of their lanes stay
-//! known to the next one, if nobody else wrote in between.
+//! The cache of a transaction: rows that were prefetched. Objects and the first tasks of their lanes stay cached for
+//! the next transaction, except those that peers have written in between.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,20 +16,20 @@ use crate::rows::{read_bucket, read_column, read_optional_task_seq, read_phase, 
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
-/// A digest of what was sent, and the answer that it got.
+/// The digest of a request, and its stored response.
 pub(crate) type IdempotencyRecord = ([u8; 32], String);
 
-/// Of so many objects it stays known what is remembered of them, and of as many lanes who stands first.
+/// Limit of cached objects, and of cached lanes.
 const MAX_CACHED: usize = 20_000;
-/// So many of an object's lane are fetched with the object: the first one, and the one that follows it.
+/// Number of tasks fetched per lane of an object: the first one and its successor.
 const HEADS_PER_OBJECT: usize = 2;
 
 #[derive(Default)]
 pub(crate) struct TransactionCache {
     numbers_by_name: HashMap<(Tenant, String), ObjectNumber>,
-    /// All that have a name here; nothing if somebody else has written of them since.
+    /// Objects by number; none if a peer has written the object since.
     objects: HashMap<ObjectNumber, Option<Object>>,
-    /// There are none of these names.
+    /// Names of objects that do not exist.
     absent_names: HashSet<(Tenant, String)>,
     pub(crate) idempotency_records: HashMap<(Tenant, String), Option<IdempotencyRecord>>,
     pub(crate) lanes: LaneCache,
@@ -38,7 +38,7 @@ pub(crate) struct TransactionCache {
 }
 
 impl TransactionCache {
-    /// The questions whose answers [`TransactionCache::take`] takes.
+    /// The queries whose results [`TransactionCache::insert_prefetched`] takes.
     pub(crate) fn prefetch_commands(read_set: &Foreseen) -> Vec<SqlCommand> {
         let mut commands = Vec::new();
         let Foreseen { objects, lanes, answers, .. } = read_set;
@@ -62,12 +62,12 @@ impl TransactionCache {
         commands
     }
 
-    /// Whether there is room to keep what is known for another transaction.
+    /// True if the cache is small enough to be kept for another transaction.
     pub(crate) fn is_within_limit(&self) -> bool {
         self.numbers_by_name.len() <= MAX_CACHED && self.lanes.len() <= MAX_CACHED
     }
 
-    /// Parts what will be looked at into what must be asked for and what is known already.
+    /// Splits a read set into what must be fetched and what is cached.
     pub(crate) fn split_cached(&self, read_set: Foreseen) -> (Foreseen, Foreseen) {
         let (cached, missing) = read_set.lanes.into_iter().partition(|lane| self.lanes.has_next(*lane));
         let mut missing = Foreseen { lanes: missing, answers: read_set.answers, ..Foreseen::default() };
@@ -86,7 +86,7 @@ impl TransactionCache {
             .is_some_and(|object| handler <= 0 || self.lanes.has_head(lane_number(object.number, handler)))
     }
 
-    /// An object, or that there is none; nothing if that is not known.
+    /// The outer option is none if it is not cached whether the object exists.
     pub(crate) fn find_object(&self, name: &(Tenant, String)) -> Option<Option<&Object>> {
         match self.numbers_by_name.get(name).and_then(|number| self.find_by_number(*number)) {
             Some(object) => Some(Some(object)),
@@ -94,12 +94,12 @@ impl TransactionCache {
         }
     }
 
-    /// An object by its number, if it is known.
+    /// Finds a cached object by its number.
     pub(crate) fn find_by_number(&self, number: ObjectNumber) -> Option<&Object> {
         self.objects.get(&number)?.as_ref()
     }
 
-    /// This is what is known of an object now.
+    /// Caches the state of an object, or that it does not exist.
     pub(crate) fn insert_object(&mut self, name: (Tenant, String), object: Option<Object>) {
         match object {
             // Several objects may have this number, and the next event gives each its own.
@@ -107,7 +107,7 @@ impl TransactionCache {
             Some(object) => {
                 let number = object.number;
                 self.objects.insert(number, Some(object));
-                // An object that was deleted and has come back has another number.
+                // An object that was deleted and emitted again has another number.
                 if let Some(before) =
                     self.numbers_by_name.insert(name, number).filter(|before| *before != number)
                 {
@@ -118,7 +118,7 @@ impl TransactionCache {
         }
     }
 
-    /// Drops what is cached of an object that this transaction has deleted.
+    /// Drops the cache entries of an object that this transaction has deleted.
     pub(crate) fn drop_cached_object(&mut self, name: (Tenant, String)) {
         if let Some(number) = self.numbers_by_name.remove(&name) {
             self.objects.remove(&number);
@@ -127,8 +127,8 @@ impl TransactionCache {
         self.absent_names.insert(name);
     }
 
-    /// Somebody else wrote something of these objects, and of lanes that belong to none: of what is known, only that stays
-    /// which they told.
+    /// Applies the invalidations of peers: keeps the state that they published and drops everything else about these
+    /// objects and lanes.
     pub(crate) fn apply_invalidations(&mut self, invalidations: Vec<ObjectInvalidation>) {
         for ObjectInvalidation { number, object, empty_lanes } in invalidations {
             self.lanes.drop_cached_object(number);
@@ -144,7 +144,8 @@ impl TransactionCache {
         }
     }
 
-    /// A transaction begins in which so many objects are numbered. What may have changed meanwhile was not kept.
+    /// Begins a transaction: drops the entries that are valid for one transaction only. `object_count` is the highest
+    /// object number.
     pub(crate) fn begin_transaction(&mut self, object_count: i64) {
         self.lanes.set_object_count(object_count);
         self.absent_names.clear();
@@ -153,7 +154,7 @@ impl TransactionCache {
         self.orders.clear();
     }
 
-    /// Takes what was fetched. Nothing of it may have been written in this transaction.
+    /// Caches fetched rows. This transaction must not have written any of them.
     pub(crate) fn insert_prefetched(
         &mut self,
         read_set: Foreseen,
@@ -214,14 +215,14 @@ impl TransactionCache {
     }
 }
 
-/// The same lane may have been asked for more than once.
+/// Sorts heads and removes duplicates: the same lane may have been requested more than once.
 fn dedup_heads(mut heads: Vec<Head>) -> Vec<Head> {
     heads.sort_by_key(|head| head.place);
     heads.dedup_by_key(|head| head.place);
     heads
 }
 
-/// number, last, sent.
+/// Columns: number, last, sent.
 pub(crate) fn read_object(row: &Row, at: usize) -> Result<Object> {
     Ok(Object {
         number: read_column(row, at)?,
@@ -230,14 +231,14 @@ pub(crate) fn read_object(row: &Row, at: usize) -> Result<Object> {
     })
 }
 
-/// digest, answer.
+/// Columns: digest, answer.
 pub(crate) fn read_idempotency_record(row: &Row, at: usize) -> Result<IdempotencyRecord> {
     let digest: &[u8] = read_column(row, at)?;
     let digest = digest.try_into().map_err(Fault::damaged)?;
     Ok((digest, read_column(row, at + 1)?))
 }
 
-/// seq, queue, bucket, crowd, score, due.
+/// Columns: seq, queue, bucket, crowd, score, due.
 pub(crate) fn read_waiting_task(row: &Row, at: usize) -> Result<Waiting> {
     Ok(Waiting {
         seq: TaskSeq(read_column(row, at)?),
@@ -249,7 +250,7 @@ pub(crate) fn read_waiting_task(row: &Row, at: usize) -> Result<Waiting> {
     })
 }
 
-/// seq, queue, bucket, crowd, score, due, place, phase; none if there is no task.
+/// Columns: seq, queue, bucket, crowd, score, due, place, phase; none if there is no task.
 pub(crate) fn read_optional_head(row: &Row, at: usize) -> Result<Option<Head>> {
     if read_optional_task_seq(row, at)?.is_none() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Many rows as columns: each column goes to PostgreSQL as one array.
+//! Rows as columns: each column is sent to PostgreSQL as one array.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use pointsman_store::row::{AttemptRow, Live, Past, end_code, level_code, reason_
 
 use crate::writer_connection::{BoxedParam, params};
 
-/// An event, its number, the number of its first task, and how many tasks it has.
+/// A pending insert of an event: its number, the number of its first task, and its number of tasks.
 pub(crate) struct EventInsert {
     pub(crate) event: Event,
     pub(crate) number: i64,
@@ -17,7 +17,7 @@ pub(crate) struct EventInsert {
     pub(crate) tasks: usize,
 }
 
-/// Declares a struct of columns, all empty at first.
+/// Declares a struct of column vectors, initially empty.
 macro_rules! columns {
     ($(#[$doc:meta])* $name:ident { $($column:ident: $kind:ty),* $(,)? }) => {
         $(#[$doc])*
@@ -26,8 +26,8 @@ macro_rules! columns {
     };
 }
 
-/// A column without the NULLs at its end, which in most cases is all of it: one that is shorter than the others is filled
-/// up with them, and a column that is not sent costs nothing.
+/// Removes the NULLs at the end of a column, which often is all of it: `unnest` pads shorter arrays with NULLs, and an
+/// empty array costs nothing to send.
 fn trim_trailing_nulls<T>(mut column: Vec<Option<T>>) -> Vec<Option<T>> {
     let last = column.iter().rposition(Option::is_some);
     column.truncate(last.map_or(0, |last| last + 1));
@@ -55,7 +55,7 @@ impl EventColumns {
             columns.sub.push(event.sub.as_ref().map(|key| key.as_str().into()));
             columns.tenant.push(event.tenant.as_str().into());
             columns.value.push(event.value.as_str().into());
-            // Names and values are strings, which can always be written.
+            // Names and values are strings, which always serialize.
             let context = (!event.context.is_empty()).then(|| serde_json::to_string(&event.context).ok());
             columns.context.push(context.flatten());
             columns.cause_event.push(event.cause.and_then(|cause| cause.event).map(EventId::as_i64));
@@ -88,7 +88,7 @@ impl EventColumns {
 }
 
 columns! {
-    /// Unfinished tasks.
+    /// Active tasks.
     ActiveTaskColumns {
         seq: i64, queue: i64, event: Option<i64>, order: Option<i64>, phase: i16, lane: Option<i64>, place: Option<i64>,
         crowd: Option<i64>, bucket: Option<i32>, sync: bool, stage: i64, priority: i64, score: i64, rank: i64, due: i64,
@@ -191,7 +191,7 @@ impl ActiveTaskColumns {
 }
 
 columns! {
-    /// What changes of tasks that are locked.
+    /// The columns that change when tasks are locked.
     LockColumns {
         seq: i64, attempt: i64, node: Option<i64>, fence: Option<i64>, until: Option<i64>, started: Option<i64>,
     }
@@ -223,7 +223,7 @@ fn state_reason_code(state: &State) -> Option<i16> {
 }
 
 columns! {
-    /// Ended tasks.
+    /// Archived tasks.
     ArchivedTaskColumns {
         n: i64, seq: i64, queue: i64, event: Option<i64>, kind: String, key: Option<String>, status: i16,
         reason: Option<i16>, sync: bool, stage: i64, priority: i64, attempt: i64, retries: i64, crashes: i64, late: bool,
@@ -318,7 +318,7 @@ impl AttemptColumns {
     }
 }
 
-/// Lines of logs, those of each task counted from 1 on.
+/// Log lines; those of each task are counted from 1.
 #[derive(Default)]
 pub(crate) struct LogLineColumns {
     task: Vec<i64>,
@@ -417,7 +417,7 @@ impl OrderColumns {
         ]
     }
 
-    /// The columns that change on an order's way.
+    /// The columns that change while an order runs.
     pub(crate) fn changeable_params(self) -> Vec<BoxedParam> {
         params![
             self.n,
@@ -457,7 +457,7 @@ impl EndedOrderColumns {
     }
 }
 
-/// PostgreSQL keeps no NUL in a text; what handlers and commands say may have some.
+/// Replaces NUL characters, which PostgreSQL does not store in texts; output of handlers and commands may contain them.
 pub(crate) fn replace_nul_chars(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }
 }

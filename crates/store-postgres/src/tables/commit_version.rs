@@ -1,4 +1,4 @@
-//! How far everything has come, and what the last commits changed.
+//! The state of the last commit, and what the latest commits changed.
 
 use pointsman_core::{EventId, Timestamp};
 use pointsman_store::commits::{Change, Commit, Point, changed, since};
@@ -10,7 +10,7 @@ use super::invalidation::{self, ObjectInvalidation};
 use crate::rows::{read_column, read_optional_time};
 use crate::writer_connection::{BoxedParam, params};
 
-/// How far everything had come when the transaction began, and how far it will have come.
+/// The row of `pointsman.version`: counters as of the last commit, updated by this transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitState {
     pub(crate) version: Point,
@@ -47,7 +47,7 @@ impl CommitState {
         })
     }
 
-    /// The values of the next version's row.
+    /// The parameters of the next row of `pointsman.version`.
     pub(crate) fn version_row_params(
         &self,
         changes: Option<Vec<i64>>,
@@ -78,14 +78,14 @@ impl CommitState {
     }
 }
 
-/// The last commits from one that is remembered on, and of which objects each wrote anything.
+/// The commits since a cached one, each with its invalidation record.
 #[derive(Debug, Default)]
 pub(crate) struct CommitLog(Vec<CommitRecord>);
 
 type CommitRecord = (Commit, Option<Vec<u8>>);
 
 impl CommitLog {
-    /// Reads what the commits tell, and how far everything has come with the last one.
+    /// Reads the commits, and the state as of the last one.
     pub(crate) fn from_rows(rows: &[Row]) -> Result<(Self, CommitState)> {
         let last = rows.last().ok_or_else(|| Fault::damaged("no version is there"))?;
         let commits = rows.iter().map(|row| {
@@ -95,14 +95,13 @@ impl CommitLog {
         Ok((Self(commits.collect::<Result<_>>()?), CommitState::from_row(last)?))
     }
 
-    /// What the commits after this one have changed; nothing if that is not told, or if there is no such: the server may
-    /// have lost its last commits.
+    /// The changes of the commits after this version; none if one is not recorded, or if the version does not exist:
+    /// the server may have lost its last commits.
     pub(crate) fn changes_since(&self, version: Point) -> Option<Vec<Change>> {
         changed(self.commits_since(version)?.iter().map(|(commit, _)| commit.changes.as_ref()))
     }
 
-    /// What the commits after this one tell of the objects, and lanes of none, of which they have written anything, in
-    /// their order; nothing if one does not tell.
+    /// The invalidations of the commits after this version, in commit order; none if one has no invalidation record.
     pub(crate) fn invalidations_since(&self, version: Point) -> Option<Vec<ObjectInvalidation>> {
         let commits = self.commits_since(version)?.iter();
         let invalidations: Option<Vec<_>> =

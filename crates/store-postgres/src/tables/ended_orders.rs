@@ -23,7 +23,7 @@ impl EndedOrderBatch {
         self.0.insert((ended.key.clone(), ended.tenant.clone()), ended.clone());
     }
 
-    /// Adds the statement that writes them, and empties the batch; answers how many rows that are.
+    /// Adds the statement that writes them, and empties the batch; returns the number of rows.
     pub(crate) fn take_commands(&mut self, commands: &mut Vec<SqlCommand>) -> u64 {
         let ended: Vec<_> = std::mem::take(&mut self.0).into_values().collect();
         let rows = ended.len() as u64;

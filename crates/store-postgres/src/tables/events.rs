@@ -1,4 +1,4 @@
-//! Events and answers.
+//! The journal and the idempotency records.
 
 use pointsman_core::store::Idempotency;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
@@ -61,7 +61,7 @@ impl PgTables {
         Ok(())
     }
 
-    /// Between which numbers these events lie, so that slices without any of them are not looked into.
+    /// Returns the range of event numbers that contains these events, so that other partitions are not scanned.
     fn partition_range(&self, ids: &[i64]) -> Result<(i64, i64)> {
         let journal_to = self.commit_state.borrow().journal_to;
         if self.partition_starts.borrow().0 != journal_to {

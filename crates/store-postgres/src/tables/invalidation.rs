@@ -1,6 +1,6 @@
-//! Of which objects a transaction writes anything, told in few bytes to others who know them: what an object is like
-//! now, if it was written itself, and which of its lanes are empty now. The rest of what they know of it they look up
-//! again.
+//! Invalidation records: a compact list of the objects that a commit wrote, for the caches of other nodes. It contains
+//! the new state of an object if the object itself was written, and its lanes that are empty now. Peers drop everything
+//! else that they have cached of these objects.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,34 +11,34 @@ use pointsman_store::row::{HandlerId, Object};
 
 use super::cache::TransactionCache;
 
-/// What would take more bytes is not told: a row must fit into a page.
+/// Larger records are not published, because a row must fit into a page; peers then drop their whole cache.
 const MAX_BYTES: usize = 6_000;
 
-/// Numbers of objects, and of lanes that belong to none.
+/// Collects the objects, and lanes without an object, that a transaction writes.
 #[derive(Debug, Default)]
 pub(crate) struct InvalidationBuilder {
-    /// Whether the object itself was written. Nothing, if nobody listens, or if something was written and nobody knows
-    /// to which object it belongs.
+    /// Object number to whether the object itself was written. None if there are no peers, or if a write cannot be
+    /// assigned to an object.
     numbers: RefCell<Option<BTreeMap<i64, bool>>>,
 }
 
-/// What is told of an object, or of a lane that belongs to none.
+/// The invalidation of an object, or of a lane without an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ObjectInvalidation {
     pub(crate) number: i64,
     pub(crate) object: ObjectChange,
-    /// Of these handlers, nobody stands in its lane.
+    /// Handlers whose lane of this object is empty.
     pub(crate) empty_lanes: Vec<HandlerId>,
 }
 
-/// What has become of an object itself.
+/// The change of an object itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ObjectChange {
     /// It was not written.
     #[default]
     Unchanged,
     Written(Object),
-    /// It was written, but not told.
+    /// It was written, but its new state is not in the record.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ impl ObjectChange {
 }
 
 impl InvalidationBuilder {
-    /// A transaction begins, of which others are told if there are any.
+    /// Starts collecting for a transaction if there are peers.
     pub(crate) fn begin(&self, has_peers: bool) {
         self.numbers.replace(has_peers.then(BTreeMap::new));
     }
@@ -70,12 +70,12 @@ impl InvalidationBuilder {
         }
     }
 
-    /// A task was written of which it is not known in which lane it stands.
+    /// Gives up collecting: a task was written whose lane is unknown.
     pub(crate) fn set_unknown(&self) {
         self.numbers.replace(None);
     }
 
-    /// As it is told to others; nothing if that is too much. What is known of the objects is in `seen`.
+    /// Encodes the record; none if it is too large. `cache` has the new state of the objects.
     pub(crate) fn encode(&self, cache: &TransactionCache) -> Option<Vec<u8>> {
         let numbers = self.numbers.take()?;
         let to_invalidation = |(number, written): (i64, bool)| ObjectInvalidation {
@@ -89,7 +89,7 @@ impl InvalidationBuilder {
         };
         let mut encoder =
             InvalidationEncoder { bytes: vec![FORMAT_VERSION], ..InvalidationEncoder::default() };
-        // There must be room for a word about each of those that follow.
+        // Reserve space for a minimal entry of each following object.
         let mut left = numbers.len();
         for invalidation in numbers.into_iter().map(to_invalidation) {
             left -= 1;
@@ -100,13 +100,13 @@ impl InvalidationBuilder {
     }
 }
 
-/// So many bytes most differences between numbers need, and what is said beside.
+/// Most objects need at most this many bytes for their number and a header.
 const RESERVED_BYTES_PER_OBJECT: usize = 4;
 
-/// What is told begins with this, so that it can be told otherwise one day.
+/// First byte of a record: its format version.
 const FORMAT_VERSION: u8 = 1;
 
-/// What is told, as bytes. Numbers are told as differences, seven bits a byte, the lowest first.
+/// Encodes numbers as differences, in varints of seven bits a byte, lowest first.
 #[derive(Default)]
 struct InvalidationEncoder {
     bytes: Vec<u8>,
@@ -115,7 +115,7 @@ struct InvalidationEncoder {
 }
 
 impl InvalidationEncoder {
-    /// Tells of one; only that it was touched, if there is no room for more.
+    /// Encodes an invalidation; without the new state if that does not fit into `room`.
     fn push_within(&mut self, invalidation: &ObjectInvalidation, room: usize) {
         self.push_varint(invalidation.number.wrapping_sub(self.previous_number) as u64);
         self.previous_number = invalidation.number;
@@ -163,7 +163,7 @@ impl InvalidationEncoder {
     }
 }
 
-/// What was told; nothing if that cannot be read.
+/// Decodes a record; none if it is malformed.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<ObjectInvalidation>> {
     let (mut decoder, mut invalidations) =
         (InvalidationDecoder(bytes.strip_prefix(&[FORMAT_VERSION])?), Vec::new());

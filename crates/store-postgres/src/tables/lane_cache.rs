@@ -1,4 +1,4 @@
-//! Who stands first in the lanes that transactions look at, as far as it was fetched.
+//! Caches the first tasks of lanes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,17 +6,17 @@ use pointsman_core::TaskSeq;
 use pointsman_store::row::{HandlerId, Head, Live, ObjectNumber, Phase, Waiting};
 use pointsman_store::{lanes_of, object_of_lane};
 
-/// So many tasks of a lane are known at most.
+/// Limit of cached tasks per lane.
 pub(crate) const MAX_HEADS: usize = 8;
 
-/// So many must be known of a lane, or all, when its first one ends: that one, and the one that follows it.
+/// Tasks that must be cached of a lane, unless it has fewer, before its first task ends: that one and its successor.
 const MIN_HEADS: usize = 2;
 
-/// The first tasks of a lane by place.
+/// The first tasks of a lane by position.
 #[derive(Debug, Default)]
 struct CachedLane {
     heads: BTreeMap<i64, Head>,
-    /// These are all.
+    /// The lane has no other tasks.
     is_complete: bool,
 }
 
@@ -24,12 +24,12 @@ struct CachedLane {
 pub(crate) struct LaneCache {
     lanes: BTreeMap<i64, CachedLane>,
     positions: HashMap<TaskSeq, (i64, i64)>,
-    /// Objects with a greater number were not there when the transaction began, and had no tasks.
+    /// Objects with a greater number did not exist when the transaction began, and had no tasks.
     object_count: i64,
 }
 
 impl LaneCache {
-    /// A transaction begins in which so many objects are numbered.
+    /// Sets the highest object number at the beginning of a transaction.
     pub(crate) fn set_object_count(&mut self, objects: i64) {
         self.object_count = objects;
     }
@@ -38,17 +38,17 @@ impl LaneCache {
         self.lanes.len()
     }
 
-    /// Whether it is known if somebody stands in a lane.
+    /// True if it is cached whether the lane has a task.
     pub(crate) fn has_head(&self, lane: i64) -> bool {
         self.lanes.get(&lane).is_some_and(|cached| cached.is_complete || !cached.heads.is_empty())
     }
 
-    /// Whether it is known who will be first in a lane when the first one has ended.
+    /// True if the successor of the first task is cached, or that there is none.
     pub(crate) fn has_next(&self, lane: i64) -> bool {
         self.lanes.get(&lane).is_some_and(|cached| cached.is_complete || cached.heads.len() >= MIN_HEADS)
     }
 
-    /// What was fetched of a lane: its first tasks, of which at most `most` were asked for.
+    /// Caches the first tasks of a lane; fewer than the requested `most` means that these are all.
     pub(crate) fn insert_lane(&mut self, lane: i64, heads: Vec<Head>, most: usize) {
         let is_complete = heads.len() < most;
         self.drop_cached_lane(lane);
@@ -59,7 +59,7 @@ impl LaneCache {
         self.lanes.insert(lane, CachedLane { heads, is_complete });
     }
 
-    /// The first task of a lane; nothing if that is not known.
+    /// The first task of a lane; the outer option is none if that is not cached.
     pub(crate) fn head(&mut self, lane: i64) -> Option<Option<Head>> {
         let cached = self.lane_mut(lane)?;
         match cached.heads.values().next() {
@@ -68,7 +68,7 @@ impl LaneCache {
         }
     }
 
-    /// A task stands in a lane now, where and how it says.
+    /// Inserts or replaces a task in its lane, as far as the lane is cached.
     pub(crate) fn insert_task(&mut self, live: &Live) {
         self.remove_task(live.seq);
         let (Some(lane), Some(place)) = (live.lane, live.place) else { return };
@@ -86,12 +86,12 @@ impl LaneCache {
         }
     }
 
-    /// The lane in which a task stands, if that is known.
+    /// Returns the lane of a task, if it is cached.
     pub(crate) fn find_lane(&self, seq: TaskSeq) -> Option<i64> {
         self.positions.get(&seq).map(|(lane, _)| *lane)
     }
 
-    /// The handlers in whose lanes of an object nobody stands, as far as that is known.
+    /// Returns the handlers whose lanes of an object are cached as empty.
     pub(crate) fn list_empty_lanes(&self, object: ObjectNumber) -> Vec<HandlerId> {
         let Some(lanes) = lanes_of(object) else { return vec![] };
         let from = *lanes.start();
@@ -100,7 +100,7 @@ impl LaneCache {
         empty.map(|(lane, _)| lane - from).collect()
     }
 
-    /// Somebody else wrote something of an object, or of a lane that belongs to none.
+    /// Drops the lanes of an object that a peer has written, or a lane without an object.
     pub(crate) fn drop_cached_object(&mut self, number: i64) {
         if number < 0 {
             return self.drop_cached_lane(number);
@@ -110,7 +110,7 @@ impl LaneCache {
         lanes.into_iter().for_each(|lane| self.drop_cached_lane(lane));
     }
 
-    /// Something of a lane has changed, and nobody knows what it is like now, also if its object is new.
+    /// Replaces a lane by an unknown one, so that it is fetched again, even if its object is new.
     pub(crate) fn mark_unknown(&mut self, lane: i64) {
         self.drop_cached_lane(lane);
         self.lanes.insert(lane, CachedLane::default());

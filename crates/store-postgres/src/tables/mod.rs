@@ -1,8 +1,8 @@
-//! The tables, as one transaction of the writer sees them.
+//! The tables as one transaction of the writer sees them.
 //!
-//! Over the wire every question costs a way there and back, so that as few as possible are asked: what a transaction
-//! will look at is fetched when it begins (`seen.rs`), what it writes is held back and goes together with the next
-//! question or with the commit (`held.rs`). A question that a table must answer takes along all that is held back.
+//! Every query costs a round trip, so a transaction prefetches its read set when it begins (`cache.rs`), and buffers
+//! its writes until the next query or the commit (`write_batch.rs`). A query that must read a table sends the buffered
+//! writes along with it.
 
 mod cache;
 mod columns;
@@ -39,37 +39,38 @@ use commit_version::{CommitLog, CommitState};
 use invalidation::InvalidationBuilder;
 use write_batch::WriteBatch;
 
-/// So many rows lie in a slice of the journal or of the history, unless the text `slice` says otherwise.
+/// Rows of a partition of the journal or the history, unless the text `slice` in `pointsman.meta` overrides it.
 pub(crate) const DEFAULT_PARTITION_ROWS: i64 = 250_000;
 
-/// What the writer sees of the database.
+/// The writer's transaction on the database: connection, cache and write batch.
 pub struct PgTables {
     connection: WriterConnection,
     write_batch: RefCell<WriteBatch>,
     cache: RefCell<TransactionCache>,
     caller_time: Arc<CallerTime>,
-    /// What was seen is as the last transaction left it, which is the one that is remembered.
+    /// The cache reflects the last commit of this node.
     is_cache_current: Cell<bool>,
-    /// Others wrote in one of the last transactions, so many ago less than [`PEER_ACTIVE_TRANSACTIONS`]; they are told what is touched.
+    /// Counts down from [`PEER_ACTIVE_TRANSACTIONS`] after a peer has written; above zero, commits publish invalidation
+    /// records.
     peer_countdown: Cell<u32>,
     invalidation: InvalidationBuilder,
     commit_state: RefCell<CommitState>,
-    /// What this transaction changes that others may remember otherwise.
+    /// Changes that peers must apply to their in-memory state.
     changes: RefCell<Vec<Change>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     is_registry_changed: Cell<bool>,
-    /// The commit that the memory beside the tables is of, and the version of the registry.
+    /// The commit that the in-memory state reflects, and its registry version.
     cached_version: Cell<Option<(Point, i64)>>,
     task_id_namespace: Cell<Option<Realm>>,
     partition_rows: Cell<i64>,
-    /// Numbers and ids of the events with which slices of the journal begin, and up to where slices were then.
+    /// First event (number, id) of each journal partition, and the end of the last partition when they were read.
     partition_starts: RefCell<(i64, Vec<(i64, i64)>)>,
 }
 
-/// So many transactions after another node wrote, it is taken to be there still.
+/// A peer counts as active for this many transactions after its last write.
 const PEER_ACTIVE_TRANSACTIONS: u32 = 64;
 
-/// The settings, for a connection or for a transaction.
+/// Builds the settings of a connection or of a transaction.
 macro_rules! settings {
     ($set:literal, $local:literal) => {
         concat!(
@@ -100,19 +101,19 @@ macro_rules! settings {
     };
 }
 
-/// What a transaction begins with, whatever the server's default: each statement sees what was committed before it, and so
-/// all that others have written until the lock was got.
+/// Starts a transaction whatever the server's default is: each statement sees what was committed before it, and thus
+/// all that peers wrote until the write lock was taken.
 macro_rules! begin {
     () => {
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     };
 }
 const BEGIN: &str = begin!();
-/// The same where the settings of the connection are another's: see [`SETTINGS`].
+/// The same through a pooler, where session settings belong to other clients: see [`SETTINGS`].
 const BEGIN_POOLED: &str = concat!(begin!(), "; ", settings!("SET LOCAL", "true"));
-/// A node that is stopped in the middle of a transaction must not keep the others waiting for long. The queue's tables
-/// fill and empty faster than statistics follow, so that the planner is told: by the index. A commit is durable when it is
-/// answered, whatever the server's default.
+/// A node that is stopped inside a transaction must not block the others for long. The queue's tables fill and empty
+/// faster than statistics follow, so the planner must use the indexes. Commits are durable whatever the server's
+/// default is.
 const SETTINGS: &str = concat!(settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
 
 impl PgTables {
@@ -135,14 +136,14 @@ impl PgTables {
         })
     }
 
-    /// Asks a question, taking along all that is held back.
+    /// Runs a query after the buffered writes.
     pub(crate) fn query_rows(&self, query: &'static Query, params: Vec<BoxedParam>) -> Result<Vec<Row>> {
         let mut commands = self.take_batch_commands()?;
         commands.push(SqlCommand::Query(query, params));
         Ok(self.connection.send(&commands)?.pop().unwrap_or_default())
     }
 
-    /// The one row of an answer, if there is one.
+    /// Reads the first row of a result, if there is one.
     fn query_one<R>(
         &self,
         query: &'static Query,
@@ -161,7 +162,7 @@ impl PgTables {
         self.query_rows(query, params)?.iter().map(read).collect()
     }
 
-    /// The statements for all that is held back.
+    /// Takes the statements of the write batch, after adding the partitions that they need.
     fn take_batch_commands(&self) -> Result<Vec<SqlCommand>> {
         let (last_event, has_history) = {
             let batch = self.write_batch.borrow();
@@ -172,7 +173,7 @@ impl PgTables {
         Ok(self.write_batch.borrow_mut().take_commands(archive_number))
     }
 
-    /// Sees to it that there are slices for what is about to be written: events up to this number, and ended tasks.
+    /// Adds missing partitions: for events up to this number, and for archived tasks.
     fn add_missing_partitions(&self, last_event: Option<i64>, has_history: bool) -> Result<()> {
         loop {
             let (journal_to, history_to, archived) = {
@@ -200,7 +201,7 @@ impl PgTables {
             .map(drop)
     }
 
-    /// Opens the connection, and reads how far everything has come.
+    /// Opens the connection and reads the state of the last commit.
     pub(crate) fn open(&self) -> Result<()> {
         self.ensure_connected()?;
         let rows = self.query_rows(query!("write/versions", INT8), params![i64::MAX])?;
@@ -224,14 +225,14 @@ impl PgTables {
         };
         let results = match self.begin_with_write_lock(&missing) {
             Ok(results) => results,
-            // The connection died while nobody used it. Nothing has been done yet: another may serve.
+            // The connection was closed while idle. Nothing has been done yet, so another one can be used.
             Err(fault) if is_connection_lost(&fault) => {
                 self.connection.disconnect();
                 self.begin_with_write_lock(&missing)?
             }
             Err(fault) => return Err(fault),
         };
-        // The words that begin the transaction and take the turn answer nothing.
+        // The statements that begin the transaction and take the write lock return no rows.
         let mut results = results.into_iter().skip(2);
         let versions = results.next().unwrap_or_default();
         let (commits, commit_state) = CommitLog::from_rows(&versions)?;
@@ -259,7 +260,7 @@ impl PgTables {
         Ok(cache_state)
     }
 
-    /// Fetches what is not known yet, at the beginning of a transaction.
+    /// Fetches the part of a read set that is not cached, at the beginning of a transaction.
     pub(crate) fn prefetch(&self, read_set: Foreseen) -> Result<()> {
         let (missing, _) = self.cache.borrow().split_cached(read_set);
         let commands = TransactionCache::prefetch_commands(&missing);
@@ -274,7 +275,7 @@ impl PgTables {
         if !self.connection.ensure_open()? {
             return Ok(());
         }
-        // Another server may answer now, which has not all that the first one had.
+        // This may be another server, which has lost commits of the first one.
         self.cached_version.set(None);
         match self.connection.is_pooled() {
             true => Ok(()),
@@ -282,7 +283,7 @@ impl PgTables {
         }
     }
 
-    /// Begins a transaction with the right to write, and fetches what it will look at.
+    /// Begins a transaction, takes the write lock and fetches the read set.
     fn begin_with_write_lock(&self, read_set: &Foreseen) -> Result<Vec<Vec<Row>>> {
         self.ensure_connected()?;
         let begin = if self.connection.is_pooled() { BEGIN_POOLED } else { BEGIN };
@@ -296,7 +297,7 @@ impl PgTables {
         self.connection.send(&commands)
     }
 
-    /// How the memory beside the tables stands to what they hold.
+    /// Compares the in-memory state with the last commit and reads what it lacks.
     fn update_cache_state(&self, commits: &CommitLog) -> Result<Memory> {
         let (point, registry, changes) = {
             let commit_state = self.commit_state.borrow();
@@ -380,7 +381,7 @@ impl PgTables {
         Ok(())
     }
 
-    /// A connection that is in the middle of something is not used again.
+    /// Disconnects: a connection inside a transaction is not reused.
     pub(crate) fn roll_back(&self) {
         self.write_batch.borrow_mut().clear();
         self.cached_version.set(None);
@@ -391,7 +392,7 @@ impl PgTables {
         self.write_batch.borrow().rows_written
     }
 
-    /// Holds a statement back whose answer nobody waits for.
+    /// Adds a statement to the write batch whose result is not needed.
     fn add_to_batch(&self, command: SqlCommand) {
         self.write_batch.borrow_mut().add_command(command);
     }

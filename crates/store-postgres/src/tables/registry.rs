@@ -1,4 +1,4 @@
-//! Queues, handlers, rules, nodes and what people did.
+//! Tables of queues, handlers, rules, nodes and audit entries.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::rows::{read_bucket, read_column, read_optional_task_seq};
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
-/// Texts that are parts of the registration.
+/// Texts in `pointsman.meta` that belong to the registry.
 const REGISTRY_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 impl PgTables {

@@ -1,4 +1,4 @@
-//! Forgetting. Here only marks are moved; the slices below them are dropped beside the writer (see sweep.rs).
+//! Retention. Only expiry positions advance here; `partitions.rs` drops the partitions below them.
 
 use pointsman_core::{EventId, Timestamp};
 use pointsman_store::error::Result;
@@ -8,13 +8,14 @@ use crate::rows::read_column;
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
-/// So many ended tasks at most are looked at in one transaction: whoever emits meanwhile waits for it.
+/// Archived tasks checked in one transaction: emits wait for it meanwhile.
 const MAX_TASKS_CHECKED: i64 = 20_000;
-/// So many rows of small tables at most are removed in one transaction.
+/// Rows of small tables deleted in one transaction.
 const MAX_ROWS_DELETED: i64 = 500;
 
 impl PgTables {
-    /// Events up to the mark are gone for everybody, except those that unfinished tasks need. Answers how many more.
+    /// Expires events up to this one; events that unfinished tasks need stay readable to those. Returns how many more
+    /// have expired.
     pub(super) fn expire_events(&self, forgotten: EventId) -> Result<u64> {
         let query = query!("write/event_number", INT8);
         let number: Option<i64> =
@@ -29,7 +30,7 @@ impl PgTables {
         Ok((number - before) as u64)
     }
 
-    /// The history up to the mark is gone. What must stay, though others that ended later go, is counted anew.
+    /// Expires archived tasks. Tasks that must stay, although later ones expire, get new archive numbers.
     pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
         let (hidden, archived) = {
             let commit_state = self.commit_state.borrow();
@@ -45,7 +46,7 @@ impl PgTables {
         let beyond = hidden + MAX_TASKS_CHECKED < archived;
         let Some(last) = rows.iter().enumerate().filter(is_expired).map(|(index, _)| index).next_back()
         else {
-            // Where all have been run again, nothing is left to be forgotten, and what comes behind may be.
+            // If all tasks of this range were retried, nothing expires here, but the range after it may.
             let is_skipped = rows.is_empty() && beyond;
             if is_skipped {
                 self.commit_state.borrow_mut().hidden += MAX_TASKS_CHECKED;

@@ -1,4 +1,4 @@
-//! Tasks, unfinished and ended.
+//! Active and archived tasks.
 
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{LogLine, Task};
@@ -25,14 +25,14 @@ impl PgTables {
         }
     }
 
-    /// The lane of a task is written to.
+    /// Adds the lane of a task to the invalidation record.
     fn invalidate_lane_of(&self, live: &Live) {
         if let Some(lane) = live.lane {
             self.invalidation.add_lane(lane);
         }
     }
 
-    /// The same for a task of which only its number is known. Answers its lane.
+    /// The same for a task of which only its number is known. Returns its lane.
     fn invalidate_lane_by_seq(&self, seq: TaskSeq) -> Option<i64> {
         let lane = self.cache.borrow().lanes.find_lane(seq);
         match lane {
@@ -42,7 +42,7 @@ impl PgTables {
         lane
     }
 
-    /// Something of a task has changed that its lane tells: it is fetched anew.
+    /// Invalidates the lane of a task and drops it from the cache, because cached columns have changed.
     fn drop_cached_lane_of(&self, seq: TaskSeq) {
         if let Some(lane) = self.invalidate_lane_by_seq(seq) {
             self.cache.borrow_mut().lanes.mark_unknown(lane);
@@ -278,7 +278,7 @@ impl PgTables {
         self.query_rows(query!("write/delete_archived_task", INT8), params![seq.0]).map(drop)
     }
 
-    /// A task as its readers see it.
+    /// Reads a task with its attempts, after flushing the write batch.
     pub(super) fn find_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
         let commands = self.take_batch_commands()?;
         self.connection.send(&commands)?;

@@ -1,4 +1,4 @@
-//! Each verb of the tables, handed to the file that does it.
+//! Implements the `Tables` trait by delegating to the methods in the other files.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use pointsman_store::tables::{Counters, Tables};
 use super::PgTables;
 use super::cache::IdempotencyRecord;
 
-/// Writes methods that only hand on, and answer that it is done.
+/// Declares trait methods that delegate to a method without a result.
 macro_rules! delegate {
     ($($name:ident($($arg:ident: $kind:ty),*) -> $to:ident;)*) => {
         $(fn $name(&self, $($arg: $kind),*) -> Result<()> { self.$to($($arg),*); Ok(()) })*

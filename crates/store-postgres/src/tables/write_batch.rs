@@ -1,5 +1,5 @@
-//! Writes that are held back, so that those of a whole transaction go over the wire together: of each table one
-//! statement that inserts, one that changes and one that removes.
+//! Buffers the writes of a transaction, so that they are sent together: for each table one statement that inserts, one
+//! that updates and one that deletes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,16 +16,16 @@ use super::ended_orders::EndedOrderBatch;
 use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
-/// What is to become of the row of a task that is there already.
+/// A pending update of the row of an existing task.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskUpdate {
     Phase(Phase, i64),
-    /// It is locked, and nothing else of it changes.
+    /// The task is locked; nothing else changes.
     Lock(Box<Live>),
     AllFields(Box<Live>),
 }
 
-/// Lane, crowd and bucket.
+/// Lane, concurrency group and bucket of a task.
 type TaskGrouping = (Option<i64>, Option<i64>, Option<i32>);
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(crate) struct WriteBatch {
     new_tasks: BTreeMap<TaskSeq, Live>,
     task_updates: BTreeMap<TaskSeq, TaskUpdate>,
     deleted_tasks: HashSet<TaskSeq>,
-    /// Of tasks that are there already: lanes, crowds and buckets; crowds alone; and scores.
+    /// For existing tasks: lanes, concurrency groups and buckets; concurrency groups alone; and scores.
     task_groupings: BTreeMap<TaskSeq, TaskGrouping>,
     concurrency_groups: BTreeMap<TaskSeq, Option<i64>>,
     scores: BTreeMap<TaskSeq, i64>,
@@ -46,17 +46,17 @@ pub(crate) struct WriteBatch {
     log_lines: LogLineColumns,
     orders: BTreeMap<i64, OrderWrite>,
     pub(crate) ended_orders: EndedOrderBatch,
-    /// Statements of tables that change seldom.
+    /// Statements for tables that change rarely.
     other_commands: Vec<SqlCommand>,
-    /// How many rows were ever written.
+    /// Total of rows written since the store was opened.
     pub(crate) rows_written: u64,
 }
 
-/// Every so many events, one is marked.
+/// Every event whose number is a multiple of this gets an entry in the sparse index `pointsman.mark`.
 const SPARSE_INDEX_STEP: i64 = 1000;
 
 impl WriteBatch {
-    /// Forgets everything, because the transaction is rolled back.
+    /// Discards everything, because the transaction is rolled back.
     pub(crate) fn clear(&mut self) {
         *self = Self { rows_written: self.rows_written, ..Self::default() };
     }
@@ -88,7 +88,7 @@ impl WriteBatch {
         self.idempotency_records.push((tenant.clone(), key.into(), digest, response.into(), at.micros()));
     }
 
-    /// A task as it will be; nothing if the table must be asked.
+    /// A task with its pending writes; the outer option is none if the table must be read.
     pub(crate) fn find_task(&self, seq: TaskSeq) -> Option<Option<Live>> {
         if let Some(live) = self.new_tasks.get(&seq) {
             return Some(Some(live.clone()));
@@ -187,7 +187,7 @@ impl WriteBatch {
         self.archived_tasks.insert(archived.seq, (n, archived.clone()));
     }
 
-    /// Whether it was held back, and so needs no statement.
+    /// Returns true if the insert was still buffered, so that no statement is needed.
     pub(crate) fn delete_archived_task(&mut self, seq: TaskSeq) -> bool {
         self.archived_tasks.remove(&seq).is_some()
     }
@@ -239,17 +239,17 @@ impl WriteBatch {
         self.other_commands.push(command);
     }
 
-    /// The greatest number of an event that is held back.
+    /// The greatest number of a buffered event.
     pub(crate) fn last_event_number(&self) -> Option<i64> {
         self.events.last().map(|insert| insert.number)
     }
 
-    /// Whether anything is held back that belongs to the history.
+    /// True if archived tasks, attempts or log lines are buffered.
     pub(crate) fn has_history(&self) -> bool {
         !self.archived_tasks.is_empty() || !self.attempts.is_empty() || !self.log_lines.is_empty()
     }
 
-    /// The statements for all that is held back; then nothing is. `era`: how many tasks have ended.
+    /// Takes the statements of all buffered writes. `archive_number` is the number of the last archived task.
     pub(crate) fn take_commands(&mut self, archive_number: i64) -> Vec<SqlCommand> {
         let mut commands = Vec::new();
         self.add_journal_commands(&mut commands);

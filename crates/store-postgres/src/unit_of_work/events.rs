@@ -1,4 +1,4 @@
-//! The events of a unit of work on their way into the outbox.
+//! Writes the events of a unit of work to the outbox.
 
 use futures::future::try_join3;
 use pointsman_core::{NewEvent, Timestamp};
@@ -8,15 +8,15 @@ use uuid::Uuid;
 
 use crate::session::{Session, query};
 
-/// What a unit of work leaves behind if it is committed.
+/// The outbox rows of a unit of work, which exist once it commits.
 #[derive(Debug, Default)]
 pub(super) struct EmittedEvents {
     pub(super) receipts: Vec<Uuid>,
-    /// The number of its transaction, if that has changed anything.
+    /// The transaction id, if the transaction has written anything.
     pub(super) transaction_id: Option<String>,
 }
 
-/// Leaves events in the outbox, in their order.
+/// Writes events to the outbox, in their order.
 pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> Result<EmittedEvents, Error> {
     let transaction_id = async {
         let rows = session.query(query!("unit_of_work/transaction_id"), &[]).await?;
@@ -26,7 +26,7 @@ pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> R
         return Ok(EmittedEvents { receipts: vec![], transaction_id: transaction_id.await? });
     }
     let wake = async { session.query(query!("unit_of_work/wake_node"), &[]).await };
-    // They are on the way together, in this order.
+    // They are sent together, in this order.
     let (receipts, _, transaction_id) =
         try_join3(insert_events(session, events), wake, transaction_id).await?;
     Ok(EmittedEvents { receipts, transaction_id })
@@ -68,6 +68,6 @@ async fn insert_events(session: &Session, events: &[NewEvent]) -> Result<Vec<Uui
 }
 
 fn encode_context(event: &NewEvent) -> Option<String> {
-    // A map of strings can always be written.
+    // A map of strings always serializes.
     (!event.context.is_empty()).then(|| serde_json::to_string(&event.context).unwrap_or_default())
 }

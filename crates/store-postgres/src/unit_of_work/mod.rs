@@ -1,7 +1,7 @@
-//! The unit of work: a program's own writes and its events in one transaction, on a connection of its own.
+//! Units of work: a program's own writes and its events in one transaction, on a separate connection.
 //!
-//! The events are left in the outbox, as `pointsman.emit` does it, so that a unit neither waits for the right to write
-//! nor keeps others from it, however long it takes. They get their ids when a node sequences them.
+//! The events are written to the outbox, as `pointsman.emit` does, so that a unit of work neither waits for the write
+//! lock nor keeps it, however long it runs. The events get their ids when a node drains the outbox.
 
 mod events;
 mod transaction;
@@ -26,17 +26,17 @@ use crate::session::{Session, query};
 use events::EmittedEvents;
 use transaction::BlockingTransaction;
 
-/// So many units of work at most run at a time.
+/// Limit of concurrent units of work.
 const MAX_CONCURRENT: usize = 8;
-/// How long it is tried to learn what became of a commit whose answer was lost.
+/// How long the outcome of a commit is checked whose reply was lost.
 const COMMIT_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 const COMMIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What `DISCARD ALL` does, but for the statements that are prepared.
+/// Resets a session as `DISCARD ALL` does, but keeps its prepared statements.
 const RESET_SESSION: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
      SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP";
 
-/// A commit is durable when it is answered, whatever the server's default, as the writer's are.
+/// Makes the commit durable whatever the server's default is, as the writer's commits are.
 const BEGIN: &str = "BEGIN; SELECT set_config('synchronous_commit', 'on', true) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
@@ -51,8 +51,8 @@ pub(crate) struct UnitOfWorkPool {
 }
 
 impl Postgres {
-    /// Runs `work` and emits the events that it returns, in one transaction; answers with a receipt for each. If it fails
-    /// or panics, nothing has happened.
+    /// Runs `work` and emits the events that it returns, in one transaction; returns a receipt for each event. If
+    /// `work` fails or panics, nothing is stored.
     pub async fn transact<F>(&self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
     where
         F: FnOnce(&mut dyn Sql) -> WorkResult + Send + 'static,
@@ -60,7 +60,7 @@ impl Postgres {
         self.units_of_work.clone().transact(work).await
     }
 
-    /// The id of the event that a receipt stands for; none as long as it has none.
+    /// Returns the id of the event of a receipt; none until the outbox is drained.
     pub async fn event_of(&self, receipt: Uuid) -> store::Result<Option<EventId>> {
         let read = self.pool.read_statement(receipt, |session, receipt| {
             Box::pin(async move {
@@ -90,7 +90,7 @@ impl UnitOfWorkPool {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let session = self.take_session().await?;
         let units = self.clone();
-        // Operations wait for their statements, as no task may.
+        // Operations block on their statements, which an async task must not do.
         let (runtime, inner) = (Handle::current(), Handle::current());
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -100,7 +100,7 @@ impl UnitOfWorkPool {
         done.await.unwrap_or_else(|error| Err(TransactError::Work(error.into())))
     }
 
-    /// Commits what went well, and rolls back what did not.
+    /// Commits a successful unit of work and rolls back a failed one.
     async fn finish_transaction(
         &self,
         session: Session,
@@ -123,12 +123,12 @@ impl UnitOfWorkPool {
             };
         match session.execute_batch("COMMIT").await {
             Ok(()) => {
-                // Whoever waits need not wait for this.
+                // The caller need not wait for the cleanup.
                 let units = self.clone();
                 tokio::spawn(async move { units.return_session(session, "").await });
                 Ok(receipts)
             }
-            // Something that was put off to the end has failed, such as a constraint that is checked there.
+            // A deferred check has failed, such as a deferred constraint.
             Err(error) if !session.is_closed() && error.code().is_some() => {
                 Err(TransactError::Work(SqlError::Refused(error_text(&error)).into()))
             }
@@ -138,7 +138,7 @@ impl UnitOfWorkPool {
         }
     }
 
-    /// The answer to a commit was lost: the database is asked what became of it.
+    /// Asks the database for the outcome of a commit whose reply was lost.
     async fn resolve_lost_commit(
         &self,
         transaction_id: Option<String>,
@@ -183,13 +183,13 @@ impl UnitOfWorkPool {
             match session.execute_batch(BEGIN).await {
                 Ok(()) => return Ok(session),
                 Err(error) if is_new => return Err(unavailable(error_text(&error))),
-                // It broke while it was idle.
+                // The idle connection was closed; try another.
                 Err(_) => {}
             }
         }
     }
 
-    /// Ends what is left of a transaction, and leaves nothing on the connection of what the program did to it.
+    /// Ends the transaction and resets what the program changed in the session.
     async fn return_session(&self, session: Session, sql: &'static str) {
         let reset = if session.is_pooled() { "" } else { RESET_SESSION };
         for sql in [sql, reset] {
@@ -207,7 +207,7 @@ impl UnitOfWorkPool {
     }
 }
 
-/// Runs the work on a thread that may wait.
+/// Runs the work on a thread that may block.
 fn run_work<F>(
     session: &Session,
     runtime: &Handle,
@@ -224,7 +224,7 @@ where
         return Err(StoreError::Unavailable("the connection to PostgreSQL was lost".into()).into());
     }
     match result {
-        // It made nothing of a statement that failed; but the database did.
+        // The work ignored a failed statement, but the database has aborted the transaction.
         Ok(_) if is_failed => Err(TransactError::Work(SqlError::RolledBack.into())),
         result => result.map_err(TransactError::Work),
     }

@@ -9,15 +9,15 @@ use super::value::{BoundValue, read_value, unspecified_type};
 use crate::error::error_text;
 use crate::session::Session;
 
-/// What a statement of a unit of work may begin with: whatever neither ends the transaction nor changes the connection.
+/// The allowed first words of a statement: those that neither end the transaction nor change the session.
 const ALLOWED_STATEMENTS: [&str; 20] = [
     "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE", "CREATE", "ALTER", "DROP",
     "TRUNCATE", "COMMENT", "GRANT", "REVOKE", "LOCK", "CALL", "DO", "REFRESH", "ANALYZE",
 ];
-/// Those of them that only read.
+/// The allowed first words of read-only statements.
 const READ_ONLY_STATEMENTS: [&str; 3] = ["SELECT", "TABLE", "VALUES"];
 
-/// A transaction on a connection, waited for by the thread that the operations run on.
+/// A transaction whose statements block the thread that runs the unit of work.
 pub(super) struct BlockingTransaction<'a> {
     session: &'a Session,
     runtime: &'a Handle,
@@ -29,7 +29,7 @@ impl<'a> BlockingTransaction<'a> {
         Self { session, runtime, failed: false }
     }
 
-    /// A statement has failed, after which the database does nothing more in this transaction.
+    /// True after a failed statement: the database rejects all further statements of this transaction.
     pub(super) fn is_failed(&self) -> bool {
         self.failed
     }
@@ -85,7 +85,7 @@ fn with_unspecified_types<'a>(bound: &'a [BoundValue<'a>]) -> Vec<(&'a (dyn ToSq
     bound.iter().map(|value| (value as &(dyn ToSql + Sync), unspecified_type())).collect()
 }
 
-/// Whether the schema `pointsman` is named: the word, in quotes or not, and a dot behind it.
+/// True if the statement names the schema `pointsman`: the word, quoted or not, followed by a dot.
 fn mentions_own_schema(sql: &str) -> bool {
     const NAME: &str = "pointsman";
     let sql = sql.to_ascii_lowercase();

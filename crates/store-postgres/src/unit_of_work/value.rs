@@ -1,4 +1,4 @@
-//! Values of programs, on their way into statements and out of rows.
+//! Converts values of a unit of work to statement parameters and from rows.
 
 use std::error::Error;
 
@@ -7,12 +7,12 @@ use pointsman_store::sql::{SqlError, Value};
 use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Column, Row};
 
-/// A value of a statement. All but bytes are sent as text, so that the database reads them as whatever it expects there:
-/// a number, a time, a uuid, JSON.
+/// A statement parameter. All values but bytes are sent as text, so that the database converts them to the type that it
+/// expects: a number, a time, a uuid, JSON.
 #[derive(Debug)]
 pub(super) struct BoundValue<'a>(pub(super) &'a Value);
 
-/// What the database is to find out by itself.
+/// The unspecified type: the database infers it.
 pub(super) fn unspecified_type() -> Type {
     Type::new("unspecified".into(), 0, Kind::Simple, "pg_catalog".into())
 }
@@ -51,7 +51,7 @@ fn format_real(number: f64) -> String {
     }
 }
 
-/// The bytes of a value, whatever it is.
+/// The raw bytes of a value of any type.
 struct RawBytes(Vec<u8>);
 
 impl<'a> FromSql<'a> for RawBytes {
@@ -64,7 +64,7 @@ impl<'a> FromSql<'a> for RawBytes {
     }
 }
 
-/// A value of a row.
+/// Reads a column of a row.
 pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<Value, SqlError> {
     let read_failed = |error: tokio_postgres::Error| SqlError::Refused(error.to_string());
     let kind = column.type_();
@@ -82,7 +82,7 @@ pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<Val
         Type::FLOAT8 => row.try_get(index).map(Value::Real).ok(),
         Type::BYTEA => Some(Value::Blob(bytes)),
         Type::UUID => row.try_get::<_, uuid::Uuid>(index).map(|uuid| Value::Text(uuid.to_string())).ok(),
-        // A number of the format stands before the text.
+        // A version byte precedes the text.
         Type::JSONB => bytes.get(1..).and_then(text_value),
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
             text_value(&bytes)
