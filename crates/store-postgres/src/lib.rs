@@ -1,9 +1,9 @@
 //! The PostgreSQL store: any number of nodes on one database.
 //!
 //! ```text
-//!   node ── writer ──▶ take the turn … all that is waiting … COMMIT ──▶ next node
-//!        ◀─ readers ── a pool, each read in one transaction, never in the writers' way
-//!        ◀─ watch ──── LISTEN: what the others' commits have brought
+//!   node ── writer ─────▶ write lock … all waiting jobs … COMMIT ──▶ next node
+//!        ◀─ readers ───── a pool, each read in one transaction, never blocked by writers
+//!        ◀─ listener ──── LISTEN: new events and work of the other nodes
 //! ```
 //!
 //! The decisions are made in `pointsman-store`; this crate implements its tables. Writers are serialized: the lock on

@@ -1,3 +1,3 @@
--- Wakes the other nodes. Sent beside the commits and not in them, because a NOTIFY in a commit lets no other commit
--- go on at the same time. Nobody need wait until it is on disk: what it tells of is.
+-- Notifies the other nodes. Sent outside of the commits, because a NOTIFY in a commit serializes it with other commits.
+-- It does not wait for the disk: the commits that it announces are durable.
 SELECT set_config('synchronous_commit', 'off', true), pg_notify('pointsman', $1)

@@ -1,2 +1,2 @@
--- What was applied to the schema.
+-- Migrations that were applied to the schema.
 SELECT version, name, checksum FROM pointsman.migration ORDER BY version

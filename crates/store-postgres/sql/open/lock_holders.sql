@@ -1,5 +1,5 @@
--- Who keeps us from looking at the layout or from changing it: whoever has the lock that the first parameter and the
--- second name, or uses a table of ours. The oldest first, for how many seconds it goes on.
+-- Sessions that prevent reading or changing the layout: those that have the advisory lock ($1, $2), or a lock on a
+-- table of the schema. The oldest first, each with the age of its transaction in seconds.
 SELECT a.pid, coalesce(a.usename::text, ''), a.application_name,
        coalesce(extract(epoch FROM clock_timestamp() - a.xact_start), 0)::float8
 FROM pg_stat_activity a

@@ -1,4 +1,4 @@
--- All that is in the schema, by kind and name: tables, views, sequences and indexes, columns, functions, types.
+-- All objects of the schema, by kind and name: tables, views, sequences and indexes, columns, functions, types.
 SELECT CASE c.relkind WHEN 'v' THEN 'view ' WHEN 'S' THEN 'sequence ' WHEN 'i' THEN 'index ' WHEN 'I' THEN 'index '
                       ELSE 'table ' END || c.relname
 FROM pg_class c WHERE c.relnamespace = 'pointsman'::regnamespace

@@ -1,4 +1,4 @@
--- Whether the schema has our table of migrations, and whether it has nothing at all. No row: there is no such schema.
+-- Whether the schema has the table of migrations, and whether it is empty. No row: there is no such schema.
 SELECT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid AND c.relname = 'migration'),
        NOT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid)
            AND NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = s.oid)

@@ -1,2 +1,2 @@
--- What kind of server this is.
+-- Version and encoding of the server.
 SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')

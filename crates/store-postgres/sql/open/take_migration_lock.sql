@@ -1,2 +1,2 @@
--- Lets one node at a time look at the layout and change it, until the end of its transaction.
+-- Takes the migration lock until the end of the transaction.
 SELECT pg_advisory_xact_lock($1)

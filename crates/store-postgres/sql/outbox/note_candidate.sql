@@ -1,6 +1,6 @@
--- Sets the mark to $2, which was the last number at an earlier look, and what is settled to $1. Whoever has a number up
--- to there had his transaction id before we get ours. A server that crashed must not go back behind a mark that was
--- seen, so this waits for the disk whatever is set.
+-- Sets the candidate to $2, the last number at an earlier read, and the progress to $1. Every transaction with a number
+-- up to the candidate had its transaction id before this one gets its own. A crashed server must not fall back behind a
+-- candidate that was read, so this commit waits for the disk whatever is set.
 UPDATE pointsman.outbox_mark
 SET settled = $1, n = $2, xact = pg_current_xact_id()
 WHERE set_config('synchronous_commit', 'on', true) IS NOT NULL

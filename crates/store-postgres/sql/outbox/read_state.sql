@@ -1,6 +1,6 @@
--- What waits in the outbox, at most $1 rows, with what is needed to foresee what they will touch; and how things stand
--- with the bell and the mark. If nothing waits, one row that tells the latter. Texts that are too long for an event, which
--- somebody may have written by hand, are cut off where they are too long still.
+-- At most $1 waiting rows of the outbox, with the columns that determine their read set, and the state of the drainer
+-- and of the progress in each row. If nothing waits, one row with the latter. Texts that are too long for an event,
+-- which may have been inserted manually, are cut but stay too long.
 SELECT w.asleep, w.settled, w.marked, w.xact, w.oldest, w.newest, w.last,
        o.n, left(o.type, 256), left(o.tenant, 129), left(o.key, 513), left(o.idempotency_key, 256)
 FROM (SELECT (SELECT last_value FROM pointsman.bell) = 1 AS asleep,

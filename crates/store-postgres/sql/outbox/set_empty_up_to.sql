@@ -1,2 +1,2 @@
--- Nothing will stand at or below $1 any more.
+-- Records that the outbox is and stays empty up to $1.
 UPDATE pointsman.outbox_mark SET settled = $1

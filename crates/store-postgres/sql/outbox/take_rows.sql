@@ -1,4 +1,4 @@
--- Takes from the outbox what stands from $1 up to $2, in order: at most $3 rows, and no more when they have $4 bytes.
+-- Removes and returns the rows of the outbox from $1 up to $2, in order: at most $3 rows, and none after $4 bytes.
 WITH first AS (
     SELECT n, octet_length(value) + octet_length(type) + coalesce(octet_length(context), 0)
               + coalesce(octet_length(key), 0) + coalesce(octet_length(idempotency_key), 0) AS bytes

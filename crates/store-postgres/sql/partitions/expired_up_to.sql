@@ -1,2 +1,2 @@
--- Up to where the journal and the history are forgotten.
+-- The numbers of the last expired event and of the last expired archived task.
 SELECT dropped, hidden FROM pointsman.sequencer

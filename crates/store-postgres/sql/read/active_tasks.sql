@@ -1,4 +1,4 @@
--- These of the unfinished tasks, with what their rows do not say themselves.
+-- These active tasks, with columns of related tables.
 SELECT t.seq, t.queue, t.event, t.ord, t.phase, t.lane, t.place, t.crowd, t.bucket, t.sync, t.stage, t.priority,
        t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence, t.until, t.started,
        t.prev_sent, t.planned, t.created, t.reason, t.error,

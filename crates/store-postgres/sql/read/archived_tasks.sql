@@ -1,4 +1,4 @@
--- These of the ended tasks, with the names of their handlers and tenants.
+-- These archived tasks, with the names of their handlers and tenants.
 SELECT p.seq, p.queue, p.event, p.type, p.key, p.status, p.reason, p.sync, p.stage, p.priority, p.attempt, p.retries,
        p.crashes, p.late, p.laned, p.prev_sent, p.planned, p.created, p.started, p.finished, p.error, p.result,
        h.name, q.tenant

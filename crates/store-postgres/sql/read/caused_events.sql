@@ -1,4 +1,4 @@
--- What these events caused, in their order: at most $2, and nothing beyond $3 bytes.
+-- Events that these events caused, in their order: at most $2, and none beyond $3 bytes.
 SELECT id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.nth, c.id ROWS UNBOUNDED PRECEDING) AS bytes

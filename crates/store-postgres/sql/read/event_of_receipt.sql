@@ -1,2 +1,2 @@
--- The id of the event that a receipt stands for, if it has one.
+-- The id of the event of a receipt, if it has one.
 SELECT pointsman.event_of($1)

@@ -1,4 +1,4 @@
--- At most $2 ended tasks of sources before $1, the newest first.
+-- At most $2 archived tasks of sources before $1, the newest first.
 SELECT p.seq, p.queue, p.event, p.type, p.key, p.status, p.reason, p.sync, p.stage, p.priority, p.attempt, p.retries,
        p.crashes, p.late, p.laned, p.prev_sent, p.planned, p.created, p.started, p.finished, p.error, p.result,
        h.name, q.tenant

@@ -1,4 +1,4 @@
--- At most $3 lines of a task's log, from number $2 on; none behind $4 bytes.
+-- At most $3 lines of a task's log, from number $2 on; none after $4 bytes.
 SELECT n, time, level, message
 FROM (
     SELECT c.*, sum(octet_length(c.message)) OVER (ORDER BY c.n ROWS UNBOUNDED PRECEDING) AS bytes

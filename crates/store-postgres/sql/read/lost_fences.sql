@@ -1,4 +1,4 @@
--- Of attempts, the tasks $1 with the fences $2, the fences of those that do not hold their task.
-SELECT held.fence
-FROM unnest($1::bigint[], $2::bigint[]) AS held (task, fence)
-WHERE NOT EXISTS (SELECT FROM pointsman.task t WHERE t.seq = held.task AND t.fence = held.fence AND t.phase = 5)
+-- The fences of the attempts (tasks $1, fences $2) that no longer lease their task.
+SELECT leased.fence
+FROM unnest($1::bigint[], $2::bigint[]) AS leased (task, fence)
+WHERE NOT EXISTS (SELECT FROM pointsman.task t WHERE t.seq = leased.task AND t.fence = leased.fence AND t.phase = 5)

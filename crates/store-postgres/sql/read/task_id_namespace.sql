@@ -1,2 +1,2 @@
--- What the names of the tasks are made with.
+-- The namespace of the task ids.
 SELECT text FROM pointsman.meta WHERE name = 'realm'

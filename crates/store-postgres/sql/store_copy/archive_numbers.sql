@@ -1,2 +1,2 @@
--- How many tasks had ended when these did.
+-- The archive numbers of these tasks.
 SELECT seq, n FROM pointsman.history WHERE seq = ANY ($1)

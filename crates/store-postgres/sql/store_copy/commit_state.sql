@@ -1,2 +1,2 @@
--- How many commits there were, and whether the outbox is empty.
+-- The commit version, and whether the outbox is empty.
 SELECT version, NOT EXISTS (SELECT FROM pointsman.outbox) FROM pointsman.sequencer

@@ -1,2 +1,2 @@
--- How many events stand in the outbox.
+-- Counts the events in the outbox.
 SELECT count(*) FROM pointsman.outbox

@@ -1,2 +1,2 @@
--- The move to here has ended.
+-- Ends a copy into this store.
 DELETE FROM pointsman.meta WHERE name = 'move' AND text = $1 RETURNING 1

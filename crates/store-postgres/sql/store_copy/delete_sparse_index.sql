@@ -1,2 +1,2 @@
--- Nothing is marked any more.
+-- Deletes the sparse index of the journal.
 DELETE FROM pointsman.mark

@@ -1,2 +1,2 @@
--- No tenant was heard of any more.
+-- Deletes all tenants.
 DELETE FROM pointsman.tenant

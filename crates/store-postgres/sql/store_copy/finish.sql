@@ -1,5 +1,5 @@
--- All rows are there: what hangs on all of them.
-WITH gone AS (DELETE FROM pointsman.version)
+-- Completes the version after all rows are copied: the counters that depend on all rows.
+WITH deleted AS (DELETE FROM pointsman.version)
 INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
                                ended, archived, hidden, dropped, journal_to, history_to, next_due)
 SELECT version + 1, registry + 1, last_event, forgotten, tasks, fences, objects,

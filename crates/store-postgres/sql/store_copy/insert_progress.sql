@@ -1,2 +1,2 @@
--- A move to here begins. No row: somebody else has begun one.
+-- Begins a copy into this store. No row: another one has begun.
 INSERT INTO pointsman.meta (name, text) VALUES ('move', $1) ON CONFLICT (name) DO NOTHING RETURNING 1

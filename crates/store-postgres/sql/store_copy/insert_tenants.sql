@@ -1,3 +1,3 @@
--- Tenants, and the uuid that stands for each.
+-- Inserts tenants with their uuids.
 INSERT INTO pointsman.tenant (name, canvas_id) SELECT DISTINCT * FROM unnest($1::text[], $2::uuid[])
 ON CONFLICT (name) DO NOTHING

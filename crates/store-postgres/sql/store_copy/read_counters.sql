@@ -1,4 +1,4 @@
--- How far everything has come. Of events, those count that are not forgotten.
+-- The counters of the store. Of events, only those count that have not expired.
 SELECT (SELECT text::bigint FROM pointsman.meta WHERE name = 'realm'),
        (SELECT text::bigint FROM pointsman.meta WHERE name = 'salt'),
        greatest(coalesce((SELECT max(id) FROM pointsman.journal), 0), s.forgotten),

@@ -1,2 +1,2 @@
--- How many commits there were, and what numbers of events and ended tasks go on behind.
+-- The commit version, and the last numbers of events and archived tasks.
 SELECT version, forgotten, journaled, archived, journal_to, history_to FROM pointsman.sequencer

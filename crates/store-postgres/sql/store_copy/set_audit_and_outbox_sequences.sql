@@ -1,5 +1,5 @@
--- Deeds and what is emitted in SQL are numbered behind what there is, and behind what was given out. A number that somebody
--- made up by hand must not use up all that there are.
+-- Sets the sequences of audit entries and of the outbox after all existing and assigned numbers. A large number that
+-- was inserted manually must not exhaust the sequence.
 SELECT setval('pointsman.deed_n_seq', greatest(d.n, 1), d.n > 0), setval('pointsman.outbox_n', greatest(o.n, 1), o.n > 0)
 FROM (SELECT greatest((SELECT max(n) FROM pointsman.deed),
                       (SELECT last_value FROM pointsman.deed_n_seq WHERE is_called), 0) AS n) d,

@@ -1,2 +1,2 @@
--- Nodes are numbered behind those that ever were.
+-- Sets the sequence of node ids after all assigned ones.
 SELECT setval('pointsman.node_id_seq', greatest($1, 1), $1 > 0)

@@ -1,2 +1,2 @@
--- Which process of the server answers.
+-- The process id of the server's backend.
 SELECT pg_backend_pid()

@@ -1,2 +1,2 @@
--- Something that takes a moment.
+-- Takes a moment.
 SELECT pg_sleep(0.3)::text

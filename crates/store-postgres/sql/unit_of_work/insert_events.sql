@@ -1,5 +1,5 @@
--- Leaves the events of a unit of work in the outbox, in their order, and answers with their receipts. They have been
--- checked already; a receipt is made as `pointsman.emit` makes it.
+-- Inserts the events of a unit of work into the outbox, in their order, and returns their receipts. The events are
+-- valid; a receipt has the format of `pointsman.emit`.
 WITH numbered AS MATERIALIZED (
     SELECT e.*, pointsman.take_number() AS n
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::integer[],

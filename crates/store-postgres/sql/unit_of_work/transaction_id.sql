@@ -1,2 +1,2 @@
--- By which number it can be asked later whether this transaction was committed; none if it has changed nothing.
+-- The id of this transaction, to check its status later; none if it has written nothing.
 SELECT pg_current_xact_id_if_assigned()::text

@@ -1,2 +1,2 @@
--- Wakes a node, if none is awake.
+-- Notifies the nodes if their drainers sleep.
 SELECT pointsman.ring() FROM pointsman.bell WHERE last_value = 1

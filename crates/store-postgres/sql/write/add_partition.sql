@@ -1,2 +1,2 @@
--- Makes room for more rows of a table that is cut into slices.
+-- Adds a partition to a table.
 SELECT pointsman.add_slice($1, $2, $3)

@@ -1,2 +1,2 @@
--- What is configured in files.
+-- Entries of the configuration files.
 SELECT key, digest FROM pointsman.file

@@ -1,4 +1,4 @@
--- How many ready tasks of a queue come before one of this score, rank and age.
+-- Counts the ready tasks of a queue before one of this score, rank and age.
 SELECT count(*) FROM (
     SELECT 1 FROM pointsman.task
     WHERE phase = 3 AND queue = $1

@@ -1,2 +1,2 @@
--- An ended task runs again.
+-- Deletes an archived task that runs again.
 DELETE FROM pointsman.history WHERE seq = $1

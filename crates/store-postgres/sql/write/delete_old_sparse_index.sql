@@ -1,2 +1,2 @@
--- One mark stays behind: it says how many events there were before it.
+-- Deletes entries of the sparse index below this event, except the last one: it says how many events were before it.
 DELETE FROM pointsman.mark WHERE number < (SELECT max(number) FROM pointsman.mark WHERE id <= $1)

@@ -1,2 +1,2 @@
--- Nobody has had this schedule for a long time.
+-- Deletes a schedule that no node has configured for a long time.
 DELETE FROM pointsman.schedule WHERE name = $1

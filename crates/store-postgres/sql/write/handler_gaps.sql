@@ -1,2 +1,2 @@
--- In which stretches of the journal a handler was not there.
+-- The ranges of the journal in which a handler was not defined.
 SELECT gaps FROM pointsman.handler WHERE id = $1

@@ -1,4 +1,4 @@
--- Keeps ended tasks.
+-- Inserts archived tasks.
 INSERT INTO pointsman.history
        (n, seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late, laned,
         prev_sent, planned, created, started, finished, error, result)

@@ -1,5 +1,5 @@
--- Makes a queue without tasks. Writers come one after the other, so that the next number is free.
-WITH known AS (
+-- Inserts an empty queue. Writers are serialized, so the next number is free.
+WITH tenant_row AS (
     INSERT INTO pointsman.tenant (name, canvas_id) VALUES ($2, $4) ON CONFLICT (name) DO NOTHING
 )
 INSERT INTO pointsman.queue (id, handler, tenant, collection, canvas_id)

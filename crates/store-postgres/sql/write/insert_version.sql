@@ -1,6 +1,6 @@
--- Tells how far everything has come with this commit, and what it changed. The last statement before the commit. Of old
--- versions one is forgotten: by its number, so that nobody looks for it among those that were forgotten before.
-WITH gone AS (DELETE FROM pointsman.version WHERE version = $1 - 64)
+-- Records the counters and changes of this commit. The last statement before the commit. One old version is deleted by
+-- its number, so that deleted rows are not scanned.
+WITH deleted AS (DELETE FROM pointsman.version WHERE version = $1 - 64)
 INSERT INTO pointsman.version (version, registry, changes, last_event, forgotten, tasks, fences, objects, orders,
                                journaled, ended, archived, hidden, dropped, journal_to, history_to, next_due, touched,
                                mark)

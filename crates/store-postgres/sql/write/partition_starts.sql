@@ -1,2 +1,3 @@
--- The first events of the slices of the journal: every thousandth event has a mark, and slices begin with one.
+-- The first events of the journal's partitions: every thousandth event is in the sparse index, and partitions start
+-- with one.
 SELECT number, id FROM pointsman.mark WHERE number % $1 = 0 ORDER BY number

@@ -1,4 +1,4 @@
--- The answers that were given for these idempotency keys.
+-- Idempotency records of these keys.
 SELECT a.tenant, a.key, a.digest, a.answer
 FROM unnest($1::text[], $2::text[]) AS w (tenant, key)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- What is remembered of these objects, and for each named handler the first two tasks of the object's lane.
+-- These objects, and for each given handler the first two tasks of the object's lane.
 SELECT w.i, o.number, o.last, o.sent, t.seq, t.queue, t.bucket, t.crowd, t.score, t.due, t.place, t.phase
 FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS w (tenant, key, handler, i)
 CROSS JOIN LATERAL (SELECT * FROM pointsman.object WHERE tenant = w.tenant AND key = w.key LIMIT 1) o

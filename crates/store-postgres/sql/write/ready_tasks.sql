@@ -1,4 +1,4 @@
--- The best of each queue, as many as it was dealt: by score, rank and age.
+-- The best ready tasks of each queue, as many as its share: by score, rank and age.
 SELECT t.seq, t.queue, t.event, t.ord, t.phase, t.lane, t.place, t.crowd, t.bucket, t.sync, t.stage, t.priority, t.score, t.rank,
        t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence, t.until, t.started, t.prev_sent, t.planned,
        t.created, t.reason, t.error

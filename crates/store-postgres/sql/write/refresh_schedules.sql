@@ -1,2 +1,2 @@
--- Somebody has these schedules now.
+-- Records that a node has these schedules configured now.
 UPDATE pointsman.schedule SET named = $2 WHERE name = ANY ($1)

@@ -1,2 +1,2 @@
--- How a chain is set.
+-- Sets the state of a chain.
 UPDATE pointsman.chain SET state = $2 WHERE path = $1

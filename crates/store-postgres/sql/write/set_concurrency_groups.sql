@@ -1,2 +1,2 @@
--- Writes which crowds tasks are of.
+-- Sets the concurrency groups of tasks.
 UPDATE pointsman.task t SET crowd = u.crowd FROM unnest($1::bigint[], $2::bigint[]) AS u (seq, crowd) WHERE t.seq = ANY (ARRAY[u.seq])

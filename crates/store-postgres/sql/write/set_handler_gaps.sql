@@ -1,2 +1,2 @@
--- In which stretches of the journal a handler was not there.
+-- Sets the ranges of the journal in which a handler was not defined.
 UPDATE pointsman.handler SET gaps = $2 WHERE id = $1

@@ -1,2 +1,2 @@
--- A worker's lease runs until then.
+-- Extends the lease of a pull worker.
 UPDATE pointsman.task SET until = $2 WHERE seq = $1 AND until IS NOT NULL

@@ -1,2 +1,2 @@
--- How a handler has been going.
+-- Sets the rate limiter and circuit breaker state of a handler.
 UPDATE pointsman.handler SET pace = $2 WHERE id = $1

@@ -1,2 +1,2 @@
--- What a node can run.
+-- Sets the capabilities of a node.
 UPDATE pointsman.node SET abilities = $2 WHERE id = $1

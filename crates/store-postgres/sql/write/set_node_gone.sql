@@ -1,2 +1,2 @@
--- A node has left, or is given up.
+-- Records that a node has left, or is declared dead.
 UPDATE pointsman.node SET gone = true WHERE id = $1

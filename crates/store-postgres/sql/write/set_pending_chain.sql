@@ -1,2 +1,2 @@
--- How far the orders of a changed chain have been looked at.
+-- Sets up to which order a changed chain is reconciled.
 UPDATE pointsman.chain SET pending = $2 WHERE path = $1

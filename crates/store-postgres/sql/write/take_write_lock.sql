@@ -1,2 +1,2 @@
--- Takes the right to write.
+-- Takes the write lock.
 SELECT FROM pointsman.turn FOR UPDATE

@@ -1,4 +1,4 @@
--- A queue's tasks without a lane that have an object: those that have their turn first, then by age.
+-- A queue's tasks without a lane that have an object: scheduled and locked ones first, then by age.
 SELECT t.seq, t.queue, t.bucket, t.crowd, t.score, t.due, t.phase, j.key
 FROM pointsman.task t JOIN pointsman.journal j ON j.id = t.event
 WHERE t.queue = $1 AND t.phase <= 5 AND t.lane IS NULL AND j.key IS NOT NULL

@@ -1,4 +1,4 @@
--- Writes what has changed in orders.
+-- Updates the changeable columns of orders.
 UPDATE pointsman.orders o
 SET node = u.node, value = u.value, planned = u.planned, started = u.started, suspended = u.suspended, task = u.task,
     stepped = u.stepped, halted_by = u.halted_by, took_on_error = u.took_on_error

@@ -1,4 +1,4 @@
--- Writes what has changed in the life of tasks.
+-- Updates the changeable columns of tasks.
 UPDATE pointsman.task t
 SET phase = u.phase, place = u.place, rank = u.rank, due = u.due, attempt = u.attempt, retries = u.retries,
     crashes = u.crashes, late = u.late, node = u.node, fence = u.fence, until = u.until, started = u.started,

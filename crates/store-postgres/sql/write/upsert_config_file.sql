@@ -1,2 +1,2 @@
--- Something in the files is new or has changed.
+-- Inserts or updates an entry of the configuration files.
 INSERT INTO pointsman.file (key, digest) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET digest = excluded.digest

@@ -1,6 +1,6 @@
--- Sets a rule; one that stands already gets the new time, name and reason. Where somebody has given the next number to a
--- rule by hand, it gets the smallest that is free.
-WITH known AS (
+-- Sets a rule; an existing one gets the new time, author and reason. If the next number is taken by a manually inserted
+-- rule, it gets the smallest free one.
+WITH tenant_row AS (
     INSERT INTO pointsman.tenant (name, canvas_id) SELECT $3, $2 WHERE $3 IS NOT NULL ON CONFLICT (name) DO NOTHING
 ), number AS MATERIALIZED (
     SELECT CASE WHEN EXISTS (SELECT FROM pointsman.scheduling_rules WHERE id = next)
