@@ -363,7 +363,7 @@ fn find_bad_port(location: &str) -> Option<&str> {
 
 fn unknown_user_error(error: &whoami::Error) -> OpenError {
     OpenError::BadUrl(format!(
-        "it names no user, and the operating system's user is unknown ({error}); write postgres://user@host:5432/database"
+        "it names no user, and the system's user is unknown ({error}); write postgres://user@host:5432/database"
     ))
 }
 

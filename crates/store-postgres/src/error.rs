@@ -35,8 +35,8 @@ pub enum OpenError {
     #[error("there is no database {database} at {address}; create it: CREATE DATABASE {}", quote_identifier(.database))]
     NoDatabase { address: String, database: String },
     #[error(
-        "the URL names no database, and at {address} there is none that is named like the role, {role}; name one in the URL, \
-         or create it: CREATE DATABASE {}",
+        "the URL names no database, and at {address} there is none that is named like the role, {role}; name one in the \
+         URL, or create it: CREATE DATABASE {}",
         quote_identifier(.role)
     )]
     NoDatabaseNamed { address: String, role: String },
@@ -53,8 +53,8 @@ pub enum OpenError {
     #[error("the role {role} lacks privileges ({reason}); run as an owner: {grant}")]
     MissingPrivilege { role: String, reason: String, grant: String },
     #[error(
-        "the schema pointsman was made by a newer version of Pointsman (its layout is {found}, this version supports up \
-         to {supported}); run that version, or restore a backup made before the upgrade"
+        "the schema pointsman was made by a newer version of Pointsman (its layout is {found}, this version supports \
+         up to {supported}); run that version, or restore a backup made before the upgrade"
     )]
     SchemaTooNew { found: i32, supported: i32 },
     #[error(
@@ -68,19 +68,19 @@ pub enum OpenError {
     )]
     MigrationChanged { name: String },
     #[error(
-        "the schema pointsman is incomplete ({problem}): something was removed from it; run `pointsman doctor`, and restore \
-         a backup"
+        "the schema pointsman is incomplete ({problem}): something was removed from it; run `pointsman doctor`, and \
+         restore a backup"
     )]
     SchemaIncomplete { problem: String },
     #[error(
-        "the schema pointsman cannot be checked or migrated, because other sessions lock it: {holders}; wait until they have \
-         ended, or end them: SELECT pg_terminate_backend({pid})"
+        "the schema pointsman cannot be checked or migrated, because other sessions lock it: {holders}; wait until they \
+         have ended, or end them: SELECT pg_terminate_backend({pid})"
     )]
     SchemaLocked { holders: String, pid: i32 },
     #[error(
-        "{address} is a pooler in transaction mode, and the URL does not declare it; add pooler=transaction to it, or prepared \
-         statements and settings get mixed up between clients, and listen= with a direct URL (percent-encoded), so that \
-         nodes can wake each other"
+        "{address} is a pooler in transaction mode, and the URL does not declare it; add pooler=transaction to it, or \
+         prepared statements and settings get mixed up between clients, and listen= with a direct URL \
+         (percent-encoded), so that nodes can wake each other"
     )]
     UndeclaredPooler { address: String },
     #[error("opening the store on PostgreSQL at {address} failed: {reason}")]

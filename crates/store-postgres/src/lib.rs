@@ -159,7 +159,7 @@ impl Postgres {
         let mut jobs = vec![
             tokio::spawn(notifications::send_notifications(Arc::downgrade(notifier), pool.clone())),
             tokio::spawn(notifications::poll_for_changes(notifier.clone(), pool.clone(), writer.clone())),
-            tokio::spawn(partitions::run_periodically(endpoint.clone())),
+            tokio::spawn(partitions::drop_expired_periodically(endpoint.clone())),
             tokio::spawn(outbox_drainer::run_drainer(
                 notifier.clone(),
                 pool.clone(),

@@ -30,7 +30,10 @@ pub(crate) async fn send_notifications(notifier: Weak<News>, pool: Pool) {
         match sent.await {
             Ok(_) => notifier_handle.was_sent(),
             Err(error) => {
-                tracing::debug!(%error, "could not notify the other nodes of new events or work; they find them by polling every 500 ms")
+                tracing::debug!(
+                    %error,
+                    "could not notify the other nodes of new events or work; they find them by polling"
+                )
             }
         }
         tokio::time::sleep(SHARED).await;
@@ -45,7 +48,7 @@ pub(crate) async fn listen_for_notifications(
 ) {
     loop {
         if let Err(error) = listen_until_disconnected(&notifier, &endpoint, &writer).await {
-            tracing::debug!(%error, "notification listener disconnected; reconnecting, and polling every 500 ms meanwhile");
+            tracing::debug!(%error, "notification listener disconnected; reconnecting, polling meanwhile");
         }
         tokio::time::sleep(RECONNECT).await;
     }

@@ -83,7 +83,10 @@ pub(crate) async fn run_drainer(
             Ok(_) => {}
             Err(StoreError::Closed) => return,
             Err(error) if outage.failed(now).is_some() => {
-                tracing::warn!(%error, "could not drain the outbox; events emitted in SQL wait until it succeeds, see `pointsman doctor` if it persists");
+                tracing::warn!(
+                    %error,
+                    "could not drain the outbox; events emitted in SQL wait; run `pointsman doctor` if it persists"
+                );
             }
             Err(_) => {}
         }
@@ -96,7 +99,10 @@ pub(crate) async fn run_drainer(
         if last_cleanup.elapsed() >= CLEANUP_INTERVAL {
             last_cleanup = Instant::now();
             if let Err(error) = drainer.delete_expired().await {
-                tracing::debug!(%error, "could not delete expired receipts, keys and refused rows of the outbox; retrying in a minute");
+                tracing::debug!(
+                    %error,
+                    "could not delete expired receipts, keys and refused rows; retrying in a minute"
+                );
             }
         }
         tokio::select! {

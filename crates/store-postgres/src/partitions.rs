@@ -27,7 +27,7 @@ struct PartitionedTable {
 
 /// Expiry positions: the number of the last expired event, and of the last expired archived task.
 #[derive(Clone, Copy, Debug)]
-struct ExpiredUpTo {
+struct ExpiryPositions {
     event_number: i64,
     archive_number: i64,
 }
@@ -54,7 +54,7 @@ fn partitioned_tables() -> [PartitionedTable; 4] {
 }
 
 /// Drops expired partitions periodically, as long as the store is open.
-pub(crate) async fn run_periodically(endpoint: Arc<Endpoint>) {
+pub(crate) async fn drop_expired_periodically(endpoint: Arc<Endpoint>) {
     loop {
         tokio::time::sleep(DROP_INTERVAL).await;
         match drop_expired(&endpoint).await {
@@ -63,7 +63,10 @@ pub(crate) async fn run_periodically(endpoint: Arc<Endpoint>) {
                 tracing::info!(partitions, "dropped expired partitions of the journal and the history")
             }
             Err(error) => {
-                tracing::warn!(%error, "could not drop expired partitions; retrying in 10 s, the disk usage grows meanwhile")
+                tracing::warn!(
+                    %error,
+                    "could not drop expired partitions; retrying in 10 s, disk usage grows meanwhile"
+                )
             }
         }
     }
@@ -78,7 +81,8 @@ pub(crate) async fn drop_expired(endpoint: &Endpoint) -> Result<u64> {
 async fn drop_expired_with(session: &Session) -> Result<u64> {
     let rows = session.query(query!("partitions/expired_up_to"), &[]).await?;
     let Some(row) = rows.first() else { return Ok(0) };
-    let expired = ExpiredUpTo { event_number: read_column(row, 0)?, archive_number: read_column(row, 1)? };
+    let expired =
+        ExpiryPositions { event_number: read_column(row, 0)?, archive_number: read_column(row, 1)? };
     let partitions = session.query(query!("partitions/list"), &[]).await?;
     let mut dropped = 0;
     for table in partitioned_tables() {
@@ -117,7 +121,7 @@ async fn drop_partition(
     table: &PartitionedTable,
     partition: &str,
     end: i64,
-    expired: ExpiredUpTo,
+    expired: ExpiryPositions,
 ) -> Result<bool> {
     session.execute_batch(BEGIN_DROP).await?;
     let dropped = async {
@@ -147,7 +151,11 @@ async fn drop_partition(
     }
 }
 
-async fn delete_kept_rows(session: &Session, table: &PartitionedTable, expired: ExpiredUpTo) -> Result<()> {
+async fn delete_kept_rows(
+    session: &Session,
+    table: &PartitionedTable,
+    expired: ExpiryPositions,
+) -> Result<()> {
     match (table.delete_kept_rows, table.name) {
         (Some(delete), "journal") => drop(session.execute(delete, &[]).await?),
         (Some(delete), _) => drop(session.execute(delete, &[&expired.archive_number]).await?),

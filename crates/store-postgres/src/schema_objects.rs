@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_tables_are_list_never_empty_tables() {
+    fn some_tables_are_never_empty() {
         let tables = list_never_empty_tables();
         assert!(
             ["outbox_mark", "sequencer"].iter().all(|table| tables.iter().any(|it| it == table)),

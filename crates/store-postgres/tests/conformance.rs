@@ -1,4 +1,4 @@
-//! The PostgreSQL store passes the one suite, on a real server.
+//! Runs the conformance suite on a real PostgreSQL server.
 
 mod common;
 
@@ -11,7 +11,7 @@ use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
 use pointsman_store_postgres::Postgres;
 
-/// Stores that were opened, each on a database of its own. The last one is the one that is reopened.
+/// Open stores, each on its own database. The last one is reopened.
 #[derive(Default)]
 struct TestStores(Mutex<Vec<OpenedStore>>);
 
@@ -20,7 +20,7 @@ struct OpenedStore {
     database: TestDatabase,
 }
 
-/// Nobody writes to a database any more when it is given back.
+/// Closes the store before its database is returned to the pool.
 impl Drop for OpenedStore {
     fn drop(&mut self) {
         self.store.close();
@@ -35,7 +35,7 @@ async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
 #[async_trait]
 impl Harness for TestStores {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
-        // Those that only we still have are done with.
+        // Stores that only this list still references are finished.
         self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
         let database = TestDatabase::acquire().await;
         let store = open(database.url(), now).await;

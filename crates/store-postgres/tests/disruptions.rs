@@ -1,4 +1,4 @@
-//! What a wire, a server and a neighbour can do to a store at the worst moment.
+//! Disruptions by networks, servers and other sessions at the worst moment.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod single_database;
@@ -16,7 +16,7 @@ use single_database::SingleDatabase;
 
 const KEEP_NOTHING: Retention = Retention { count: 0, age: Duration::from_secs(1) };
 
-/// A trigger that sleeps while the table `slow` has a row, at the moment that `when` says.
+/// SQL of a trigger that sleeps while the table `slow` has a row; `when` says when it fires.
 fn slow_trigger(when: &str) -> String {
     format!(
         "CREATE TABLE public.slow (seconds int);
@@ -26,7 +26,7 @@ fn slow_trigger(when: &str) -> String {
     )
 }
 
-/// The same database through a wire that can be cut.
+/// The same database through a proxy.
 fn through_proxy(database: &SingleDatabase) -> (Proxy, SingleDatabase) {
     let (login, location) = database.url.split_once('@').unwrap();
     let (address, name) = location.split_once('/').unwrap();
@@ -70,7 +70,7 @@ async fn a_task_claimed_in_a_commit_with_a_lost_reply_is_run() {
     proxy.cut();
     assert!(claiming.await.unwrap().is_err(), "nobody knows what became of the claim");
 
-    // The node lives on, and says so, for much longer than a lease.
+    // The node continues its heartbeats for much longer than a lease.
     let mut got = Vec::new();
     for _ in 0..10 {
         world.tick(LEASE / 3);
@@ -181,7 +181,7 @@ async fn caches_are_dropped_when_the_server_has_lost_commits() {
     assert_eq!(counted, query_number(&database, "SELECT count(*) FROM pointsman.task WHERE phase = 3"));
 }
 
-/// How many pages somebody passes over to learn how far everything has come.
+/// The number of pages that reading the sequencer touches.
 fn sequencer_pages(database: &SingleDatabase) -> i64 {
     let plan = database
         .query("SET enable_seqscan = off; EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM pointsman.sequencer");

@@ -1,4 +1,4 @@
-//! The doctor finds what is wrong with real databases, and what it advises helps.
+//! The doctor finds the problems of real databases, and its advice fixes them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod test_store;
@@ -21,7 +21,7 @@ async fn examine(url: &str) -> Vec<Finding> {
     doctor::examine(url, LONG_TRANSACTION).await
 }
 
-/// What was found under a name, which must be one thing.
+/// The one finding of this name.
 fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
     let found: Vec<_> = findings.iter().filter(|finding| finding.name == name).collect();
     assert_eq!(found.len(), 1, "{name}: {findings:#?}");
@@ -32,7 +32,7 @@ async fn verdict(url: &str, name: &str) -> Verdict {
     finding_named(&examine(url).await, name).verdict
 }
 
-/// All that is not fine.
+/// The names of all findings that are not ok.
 fn problems(findings: &[Finding]) -> Vec<&'static str> {
     findings.iter().filter(|finding| finding.verdict != Verdict::Ok).map(|finding| finding.name).collect()
 }
@@ -119,7 +119,7 @@ async fn settings_that_lose_acknowledged_data_are_faults() {
     }
 }
 
-/// Each setting that is put wrong is named, and what is advised puts it right.
+/// Each wrong setting is reported, and the advice corrects it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_advice_for_settings_fixes_them() {
     let server = durable();
@@ -161,14 +161,14 @@ async fn the_advice_for_settings_fixes_them() {
     }
 }
 
-/// Some statements must not be in one transaction with others.
+/// Runs statements one by one: some must not share a transaction.
 fn run_statements(server: &Postgres, database: &str, statements: &str) {
     for statement in statements.split("; ") {
         server.query(database, statement).unwrap();
     }
 }
 
-/// A server takes a moment to read its configuration again.
+/// Waits until the findings match: a server takes a moment to reload its configuration.
 async fn wait_until(url: &str, condition: impl Fn(&[Finding]) -> bool) -> Vec<Finding> {
     let poll = async {
         loop {
@@ -377,7 +377,7 @@ async fn the_outbox_and_the_nodes_are_checked() {
     assert!(moved.found.contains("still running when their store was copied here: lost ("), "{moved:?}");
 }
 
-/// What was removed, and the word for it.
+/// Statements that remove an object, and its name in the finding.
 const REMOVALS: [(&str, &str); 7] = [
     ("DROP TABLE pointsman.mark", "table mark"),
     ("DROP VIEW pointsman.events", "view events"),
@@ -416,7 +416,7 @@ async fn an_unfinished_store_copy_is_a_fault() {
     assert!(moved.verdict == Verdict::Fault && advice(moved).contains("pointsman move"), "{moved:?}");
 }
 
-/// A superuser is not for lending, and what belongs to somebody else than the schema is not lent with it.
+/// The advice never grants membership of a superuser, nor of an owner that does not own everything.
 #[tokio::test]
 async fn the_advice_never_grants_a_superuser_role() {
     let server = shared().unwrap();

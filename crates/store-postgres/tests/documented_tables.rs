@@ -1,5 +1,5 @@
-//! The documented queue: the view `events` shows every kind of task as it stands, and rules that are written into
-//! `scheduling_rules` by hand take effect.
+//! The documented tables: the view `events` shows every kind of task, and rules inserted into `scheduling_rules` in SQL
+//! take effect.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod single_database;
@@ -12,10 +12,10 @@ use pointsman_store_conformance::world::*;
 use single_database::SingleDatabase;
 use uuid::Uuid;
 
-/// Far more than anything here takes; only a test that hangs meets it.
+/// A generous timeout; only a test that hangs reaches it.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Rows of the view. `since` of a time is how many seconds of the story had gone by.
+/// Rows of the view. `since` of a time is in seconds since the start of the test.
 fn query_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String>> {
     let begun = BEGINNING.micros() / 1_000_000;
     database.query(&format!(
@@ -131,7 +131,7 @@ async fn tenants_have_distinct_uuids() {
 const INSERT: &str =
     "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES";
 
-/// Looks again until it is so.
+/// Polls until the condition holds.
 async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool) {
     let polling = async {
         while !condition().await {
@@ -141,7 +141,7 @@ async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool)
     tokio::time::timeout(TEST_TIMEOUT, polling).await.unwrap_or_else(|_| panic!("timed out: {description}"));
 }
 
-/// Whether something of this handler can be claimed; it is given back at once.
+/// True if a task of this handler can be claimed; it is released at once.
 async fn is_claimable(world: &World<'_>, name: &str, of_tenant: Option<&str>) -> bool {
     let tasks = world.claim_for(&[name], 10).await;
     let mut found = false;
@@ -221,7 +221,7 @@ async fn rules_set_through_the_store_are_rows() {
 async fn rules_with_odd_times_and_numbers_are_accepted() {
     let database = SingleDatabase::new();
     let world = World::new(&database, test_plan()).await;
-    // Names that nothing can have, and a tenant that is none.
+    // Invalid names, and an invalid tenant.
     let (nil, odd) = (Uuid::nil(), Uuid::from_u128(7));
     database.query(&format!("INSERT INTO pointsman.tenant VALUES ('no tenant', '{odd}')"));
     database.query(&format!(
@@ -254,7 +254,7 @@ async fn rules_with_odd_times_and_numbers_are_accepted() {
     since.sort();
     wanted.sort();
     assert_eq!(since, wanted);
-    // The numbers that the sequence would give are taken.
+    // The next numbers of the sequence are taken.
     for name in ["index", "shop/orders", "/x/y"] {
         world.pause(name).await;
     }

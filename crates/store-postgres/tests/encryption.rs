@@ -1,4 +1,4 @@
-//! What `sslmode` means, on a server with a certificate of its own.
+//! The meaning of `sslmode`, on a server with its own certificate.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -11,7 +11,7 @@ use pointsman_testing::{Postgres, Settings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
-/// A server whose certificate is that of `localhost`, the certificate of who issued it, and that of a stranger.
+/// A server with a certificate for `localhost`, the certificate of its issuer, and that of another issuer.
 struct EncryptedServer {
     server: Postgres,
     issuer: PathBuf,
@@ -57,7 +57,7 @@ impl EncryptedServer {
         format!("postgres://postgres@{host}:{}/postgres?{parameters}", self.server.address().port())
     }
 
-    /// Whether a store can be opened there; if so, whether what it says is encrypted.
+    /// Opens a store and returns whether its connections are encrypted.
     async fn open_and_check_encryption(&self, host: &str, parameters: &str) -> Result<bool, String> {
         let name = parameters.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         let url = self.url(host, &format!("{parameters}&application_name={name}"));
@@ -75,7 +75,7 @@ impl EncryptedServer {
     }
 }
 
-/// A server reads only a key that is its own.
+/// PostgreSQL accepts only a key file that it owns.
 fn restrict_key_file(key: &Path, server: u32) {
     std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
     let owner = std::fs::metadata(format!("/proc/{server}")).unwrap();

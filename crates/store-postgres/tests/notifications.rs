@@ -1,4 +1,4 @@
-//! Nodes wake each other: over the channel at once, and by looking where that is cut.
+//! Nodes notify each other at once, and poll while the listener is disconnected.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// How far the journal has grown, and how many times there was work, as far as was told.
+/// The last event and the number of work signals that a node has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ObservedSignals {
     last_event: Option<EventId>,
@@ -40,7 +40,7 @@ impl Listener for SignalRecorder {
     }
 }
 
-/// A node, and what it is told.
+/// A node with its received signals.
 struct TestNode {
     store: PostgresStore,
     id: NodeId,
@@ -66,28 +66,28 @@ impl TestNode {
         receipts[0].as_ref().unwrap().events[0].id
     }
 
-    /// Claims all that it may.
+    /// Claims all claimable tasks.
     async fn claim(&self) -> Vec<Claimed> {
         let handlers = Arc::new([handler("index")].into());
         let claim = Claim { by: Claimant::Node(self.id), handlers, max: 100 };
         self.store.claim(claim, now()).await.unwrap().tasks
     }
 
-    /// Waits until it is told of this event, and that there is work.
+    /// Waits until it is notified of this event and of more work.
     async fn wait_for_signals(&mut self, id: EventId, work: usize) {
         let received =
             self.signals.wait_for(|signals| signals.last_event >= Some(id) && signals.work_signals > work);
         assert!(timeout(TEST_TIMEOUT, received).await.is_ok(), "it is told of {id} and of work after {work}");
     }
 
-    /// Another emits an event, and it is told of that.
+    /// Emits on another node and waits for the notification.
     async fn wait_for_emit_of(&mut self, other: &Self) {
         let before = self.signals_so_far();
         let id = other.emit().await;
         self.wait_for_signals(id, before.work_signals).await;
     }
 
-    /// What it has been told so far.
+    /// The signals received so far.
     fn signals_so_far(&self) -> ObservedSignals {
         *self.signals.borrow()
     }
@@ -96,7 +96,7 @@ impl TestNode {
         self.store.write_counts().2
     }
 
-    /// Emits until it tells the others of it, which it does as soon as it knows of them.
+    /// Emits until it sends notifications, which it does once it knows its peers.
     async fn wait_until_peers_are_known(&self) {
         let poll = async {
             while self.notifications_sent() == 0 {
@@ -108,7 +108,7 @@ impl TestNode {
     }
 }
 
-/// A wire to the shared server, and a database as reached over it.
+/// Starts a proxy to the shared server; returns the database URL through it.
 fn through_proxy(url: &str) -> (Proxy, String) {
     let (login, location) = url.split_once('@').unwrap();
     let (address, name) = location.split_once('/').unwrap();
@@ -117,7 +117,7 @@ fn through_proxy(url: &str) -> (Proxy, String) {
     (proxy, url)
 }
 
-/// Waits until so many connections of this database listen.
+/// Waits until this many connections of the database listen.
 async fn wait_until_listening(url: &str, expected: usize) {
     let sql = "SELECT count(*) FROM pg_stat_activity
                WHERE datname = current_database() AND query = 'LISTEN pointsman' AND state = 'idle'";
@@ -137,7 +137,7 @@ async fn a_node_is_notified_of_writes_of_its_peers() {
     let sender = TestNode::open(database.url()).await;
     sender.wait_until_peers_are_known().await;
     wait_until_listening(database.url(), 2).await;
-    // It cannot look.
+    // It cannot poll.
     proxy.freeze(true);
     for _ in 0..3 {
         receiver.wait_for_emit_of(&sender).await;
@@ -164,7 +164,7 @@ async fn a_node_that_cannot_listen_polls_and_then_listens_again() {
         receiver.wait_for_emit_of(&sender).await;
         listen_proxy.refuse(false).unwrap();
         wait_until_listening(database.url(), 2).await;
-        // It cannot look any more, and need not.
+        // It can no longer poll, and need not.
         proxy.freeze(true);
         receiver.wait_for_emit_of(&sender).await;
         proxy.freeze(false);
@@ -201,10 +201,10 @@ async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
         sender.emit().await;
         let last = sender.emit().await;
         receiver.wait_for_signals(last, 0).await;
-        // There are two at least, and one may run.
+        // There are at least two, and one may run.
         let running = receiver.claim().await;
         assert_eq!(running.len(), 1);
-        // It cannot look.
+        // It cannot poll.
         proxy.freeze(true);
         let before = receiver.signals_so_far();
         let ends = sender.store.finish(vec![ending(&running[0], succeeded())], None, now()).await.unwrap().0;
@@ -231,7 +231,7 @@ async fn under_load_many_commits_share_a_notification() {
     .await;
     let (after, took) = (one.store.write_counts(), begun.elapsed());
     let (commits, sent) = (after.0 - before.0, after.2 - before.2);
-    // Between two there is a pause, so that it depends on how long it took how many there may be.
+    // Notifications are spaced, so their maximum depends on the elapsed time.
     assert!(sent <= commits && sent <= took.as_millis() as u64 / 5 + 2, "{sent} for {commits} in {took:?}");
     assert!(sent <= 400, "{sent} for 800 emits");
     let last = one.emit().await;
@@ -250,7 +250,7 @@ async fn under_load_many_commits_share_a_notification() {
 async fn a_single_node_sends_no_notifications() {
     let database = TestDatabase::acquire().await;
     let alone = TestNode::open(database.url()).await;
-    // Long enough for it to have looked who else is there.
+    // Long enough for a poll of the live nodes.
     for _ in 0..50 {
         alone.emit().await;
         sleep(Duration::from_millis(25)).await;

@@ -1,4 +1,4 @@
-//! Opening a database: what is made, what is refused, and what is said about it.
+//! Opening a database: what is created, what is rejected, and the error messages.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Write;
@@ -135,7 +135,7 @@ async fn a_missing_password_or_user_is_reported() {
     assert!(error.to_string().contains("names no user"), "{error}");
 }
 
-/// Says something to the first who comes, whatever that one says.
+/// Starts a server that sends a fixed response to its first client.
 fn fake_server(response: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://ann@{}/bus", listener.local_addr().unwrap());
@@ -251,7 +251,7 @@ async fn a_store_opens_through_a_pooler() {
     }
 }
 
-/// A role that may read and write all there is, and owns nothing, would come to a stop with the next slice.
+/// A role that may read and write everything but owns nothing would fail at the next partition.
 #[tokio::test]
 async fn a_role_that_does_not_own_the_tables_is_rejected() {
     let (server, database, url) = fresh_database();
@@ -306,7 +306,7 @@ async fn an_undeclared_pooler_is_reported() {
     assert!(error.to_string().contains("pooler=transaction"), "{error}");
 }
 
-/// Whoever waits in vain for the lock on the layout is told who has it.
+/// A timeout of the migration lock names the session that holds it.
 #[tokio::test]
 async fn the_holder_of_the_migration_lock_is_named() {
     let (server, database, url) = fresh_database();
@@ -326,7 +326,7 @@ async fn the_holder_of_the_migration_lock_is_named() {
     open(&url).await.unwrap().close();
 }
 
-/// What others put beside our tables, and an index that was made anew, keep nobody from working.
+/// Foreign objects in the schema, and a renamed index, do not prevent opening.
 #[tokio::test]
 async fn foreign_objects_in_the_schema_are_ignored() {
     let (server, database, url) = fresh_database();
@@ -343,7 +343,7 @@ async fn foreign_objects_in_the_schema_are_ignored() {
     open(&url).await.unwrap().close();
 }
 
-/// A role that acts in the owner's name leaves nothing behind that the owner cannot read.
+/// A member of the owner role leaves nothing that the owner cannot read.
 #[tokio::test]
 async fn a_member_of_the_owner_role_may_migrate_the_schema() {
     let (server, database, url) = fresh_database();

@@ -1,5 +1,5 @@
-//! Ids ascend for whoever reads, whatever commits when: 64 producers whose transactions end in any order, two nodes that
-//! drain, producers that emit past the outbox, and readers that follow and begin anew.
+//! Readers see ascending ids whatever the commit order: 64 producers whose transactions end in any order, two nodes
+//! that drain, producers that emit directly, and readers that follow and restart.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod test_store;
@@ -21,17 +21,17 @@ use tokio_postgres::Client;
 const WRITERS: u64 = 64;
 const ROUNDS: u64 = 12;
 const OBJECTS: u64 = 24;
-/// What a writer emits in a round: one for an object whose row it has changed, and two of its own.
+/// Events per round of a writer: one for an object whose row it has changed, and two for its own object.
 const EVENTS_PER_ROUND: u64 = 3;
-/// What is emitted past the outbox meanwhile.
+/// Events emitted directly, without the outbox.
 const DIRECT_EMITS: u64 = 400;
 
 async fn sleep_randomly(rng: &mut Chance, most_ms: usize) {
     sleep(Duration::from_millis(rng.below(most_ms + 1) as u64)).await;
 }
 
-/// A producer. The counter of an object is what the order of its events is compared with: its row is locked from the
-/// change to the commit.
+/// A producer in SQL. The counter of an object gives the expected order of its events: its row is locked from the
+/// update to the commit.
 async fn emit_in_sql(mut client: Client, writer: u64) {
     let mut rng = Chance::new(writer * 7919 + 1);
     for round in 0..ROUNDS {
@@ -50,7 +50,7 @@ async fn emit_in_sql(mut client: Client, writer: u64) {
         );
         transaction.batch_execute(&shared).await.unwrap();
         sleep_randomly(&mut rng, 20).await;
-        // One in eight thinks better of it; what it did is done again.
+        // One in eight transactions is rolled back and repeated.
         if rng.below(8) == 0 {
             transaction.rollback().await.unwrap();
             let again = client.transaction().await.unwrap();
@@ -64,7 +64,7 @@ async fn emit_in_sql(mut client: Client, writer: u64) {
     }
 }
 
-/// A producer over HTTP, whose events have objects of the others.
+/// A producer without SQL, whose events have objects of the others.
 async fn emit_directly(store_node: &TestStore) {
     let mut rng = Chance::new(97);
     for n in 0..DIRECT_EMITS {
@@ -80,8 +80,8 @@ async fn emit_directly(store_node: &TestStore) {
     }
 }
 
-/// Follows the journal by pages of any size, and begins anew on another connection now and then. Ends when the others
-/// have and it has come to the end.
+/// Follows the journal in pages of random size, and sometimes restarts from its last event. Ends at the end of the
+/// journal after the producers have finished.
 async fn follow_journal(store_node: &TestStore, seed: u64, ended: &AtomicBool) -> Vec<Arc<Event>> {
     let mut rng = Chance::new(seed);
     let (mut cursor, mut events_read) = (EventId::ZERO, Vec::<Arc<Event>>::new());
@@ -95,7 +95,7 @@ async fn follow_journal(store_node: &TestStore, seed: u64, ended: &AtomicBool) -
             return events_read;
         }
         events_read.extend(page.events);
-        // A reader that was killed has its last event only.
+        // A restarted reader knows its last event only.
         cursor = match rng.below(10) {
             0 => events_read.last().map_or(EventId::ZERO, |event| event.id),
             _ => page.scanned,
@@ -108,7 +108,7 @@ fn event_value(event: &Event) -> u64 {
     event.value.to().unwrap()
 }
 
-/// Each object's events name each other, and come in the order in which they were made.
+/// Checks that each object's events are linked, and in the order in which they were emitted.
 fn check_object_order(events: &[Arc<Event>]) {
     let mut last = HashMap::new();
     let mut counted: HashMap<(&str, &str), u64> = HashMap::new();
@@ -171,7 +171,7 @@ async fn drained_rows_are_not_scanned_again_while_an_old_snapshot_is_open() {
     dump.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pointsman.outbox")
         .await
         .unwrap();
-    // It has a small number, and commits after all the others are taken.
+    // It has a small number, and commits after all the others are drained.
     late.batch_execute("BEGIN; SELECT pointsman.emit('late', 'k')").await.unwrap();
     let many = "SELECT count(pointsman.emit('many', 'k')) FROM generate_series(1, 12000)";
     client.query_one(many, &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! What only grows lies in slices, and what is forgotten goes with them.
+//! Append-only tables are partitioned, and expired partitions are dropped.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use pointsman_store_conformance::world::*;
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_testing::Admin;
 
-/// A database whose slices are so small that a test fills several.
+/// A database with partitions so small that a test fills several.
 struct SmallPartitions {
     server: &'static Admin,
     opened: Mutex<Option<(String, PostgresStore)>>,

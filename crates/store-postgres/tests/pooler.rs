@@ -1,4 +1,4 @@
-//! The store behind PgBouncer in transaction mode, where each transaction may be another connection's.
+//! The store behind PgBouncer in transaction mode, where each transaction may get another connection.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -18,22 +18,22 @@ use pointsman_testing::{PgBouncer, Settings};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
-/// A server, a pooler before it, and one database, which is emptied for each story.
+/// A server, a pooler in front of it, and one database, which is cleared for each test.
 struct PooledStore {
-    /// Ends before the server does.
+    /// Dropped before the server.
     pooler: PgBouncer,
     _server: pointsman_testing::Postgres,
-    /// The direct way to the database, and the one through the pooler.
+    /// The direct URL of the database, and the one through the pooler.
     direct: String,
     url: String,
     opened: Mutex<Option<Arc<dyn Store>>>,
 }
 
-/// How the store hears what the server tells unasked.
+/// How the store receives notifications.
 enum Listening {
-    /// Over a direct way.
+    /// Over a direct connection.
     Direct,
-    /// Not at all: it looks.
+    /// Not at all: it polls.
     None,
 }
 
@@ -42,7 +42,7 @@ impl PooledStore {
         let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
         let direct = server.create_database().unwrap();
         let pooler = PgBouncer::start(&server, direct.rsplit('/').next().unwrap()).unwrap();
-        // Under a name of their own, because whoever empties the database ends what was left under ours.
+        // With another application name, because clearing the database terminates sessions of the default name.
         let url = format!("{}?pooler=transaction&application_name=pooled", pooler.url().unwrap());
         let url = match listening {
             Listening::Direct => with_listen_url(&url, &direct),
@@ -77,7 +77,7 @@ impl Harness for PooledStore {
     }
 }
 
-/// Behaviours of the one suite, one after the other.
+/// Runs behaviours of the conformance suite, one after the other.
 macro_rules! run_behaviours {
     ($harness:expr; $($topic:ident { $($behaviour:ident)* })*) => {
         $($(
@@ -130,7 +130,7 @@ async fn the_suite_passes_with_polling_only() {
     }
 }
 
-/// Emits in SQL through the pooler, and waits until that is an event.
+/// Emits in SQL through the pooler, and waits for the event.
 async fn assert_emits_in_sql(listening: Listening) {
     let pooled = PooledStore::start(listening);
     let store = pooled.open(now()).await;
@@ -174,7 +174,7 @@ async fn two_nodes_behind_a_pooler_share_the_work() {
     let (one, other) = (Load::start(&pooled.url, 4).await, Load::start(&pooled.url, 4).await);
     one.wait_for_acknowledged(200).await;
     other.wait_for_acknowledged(200).await;
-    // The pooler's connections end under way, which both notice, and neither minds.
+    // Both nodes survive the end of the pooler's connections.
     for _ in 0..3 {
         query_rows(
             &pooled.direct,

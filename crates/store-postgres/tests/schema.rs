@@ -1,5 +1,5 @@
-//! The schema as the repository has it (`schema.sql`), as a fresh database has it, and as every older layout becomes when
-//! it is brought forward: all the same. `REFRESH=1` writes the file anew; read what changed before you commit it.
+//! The schema of the repository (`schema.sql`), of a fresh database, and of every migrated older layout are the same.
+//! `REFRESH=1` writes the file again; review the changes before you commit it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use pointsman_core::{HandlingKey, NewEvent};
 use pointsman_store_postgres::Postgres;
 use pointsman_testing::shared;
 
-/// Other versions of PostgreSQL write the same schema otherwise.
+/// Other versions of PostgreSQL dump the same schema differently.
 const DUMP_VERSION: &str = "15";
 
 const FILE_HEADER: &str = "\
@@ -36,7 +36,7 @@ fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
     shared().unwrap().query(url.rsplit('/').next().unwrap(), sql).unwrap()
 }
 
-/// What pg_dump writes, without what it says of itself, without settings, and without slices.
+/// Dumps the schema without header, settings and partitions.
 fn dump_schema(url: &str) -> String {
     let mut command = Command::new("pg_dump");
     command.args(["--schema-only", "--no-owner", "--no-privileges", "--schema=pointsman", "--dbname", url]);
@@ -56,7 +56,7 @@ fn dump_schema(url: &str) -> String {
     lines.join("\n").trim_end().to_owned() + "\n"
 }
 
-/// Asserts that two schemas are the same, and shows the first line in which they are not.
+/// Asserts that two schemas are the same, and reports the first line that differs.
 fn assert_same(found: &str, wanted: &str, what: &str) {
     let different = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);
     assert_eq!(different, None, "{what}");
@@ -66,7 +66,7 @@ fn assert_same(found: &str, wanted: &str, what: &str) {
 #[tokio::test]
 async fn the_schema_matches_the_file() {
     let url = new_database();
-    // Not opened: a store looks whether all is there that the file names.
+    // Not opened, because opening checks the objects that the file lists.
     Postgres::migrate_to(&url, usize::MAX).await.unwrap();
     let found = format!("{FILE_HEADER}\n{}", dump_schema(&url));
     let version = query(&url, "SHOW server_version")[0][0].clone().unwrap();
@@ -102,7 +102,7 @@ async fn every_migrated_layout_matches_a_fresh_one() {
     assert_same(&dump_schema(&stepwise), &wanted, "one layout after the other");
 }
 
-/// What an older layout held is there after it was brought forward, and its numbers go on.
+/// Data of an older layout exists after the migration, and its numbers continue.
 #[tokio::test]
 async fn data_of_an_older_layout_survives_migration() {
     let url = new_database();

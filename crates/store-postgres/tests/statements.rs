@@ -1,4 +1,4 @@
-//! Every statement says what it is for and is used, and every index is there for some statement.
+//! Every statement is documented and used, and every index is used by a statement.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +16,10 @@ use pointsman_store_conformance::{
 use pointsman_store_postgres::Postgres;
 use pointsman_testing::shared;
 
-/// Indexes that the stories below do not look into, and why they are there.
+/// Indexes that the scenarios below do not use, with the reasons.
 const INDEXES_USED_ELSEWHERE: [(&str, &str); 0] = [];
 
-/// What is done without a store, and what a store does but once a minute: in databases as stories have left them.
+/// Queries of other programs, and of jobs that run once a minute, on the databases of the scenarios.
 const EXTERNAL_QUERIES: [&str; 4] = [
     "SET enable_seqscan = off; SET jit = off",
     "SELECT * FROM pointsman.events",
@@ -27,7 +27,7 @@ const EXTERNAL_QUERIES: [&str; 4] = [
     "SELECT FROM pointsman.outbox_key WHERE at < 1 ORDER BY at LIMIT 1",
 ];
 
-/// All files below a folder that end so, with their contents.
+/// Reads all files below a folder with this ending.
 fn read_files(folder: &Path, end: &str) -> Vec<(PathBuf, String)> {
     let mut found = vec![];
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -46,7 +46,7 @@ fn crate_path(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
 }
 
-/// The code of the store, without blanks.
+/// The source code without whitespace.
 fn source_code() -> String {
     let code: String = read_files(&crate_path("src"), ".rs").into_iter().map(|(_, text)| text).collect();
     code.split_whitespace().collect()
@@ -64,7 +64,7 @@ fn every_statement_is_documented_and_used() {
     }
 }
 
-/// Databases, one for each story, and the stores on them.
+/// The databases of the scenarios, and the stores on them.
 #[derive(Default)]
 struct ManyDatabases {
     urls: Mutex<Vec<String>>,
@@ -78,7 +78,7 @@ impl ManyDatabases {
         store
     }
 
-    /// A connection tells what it did when it ends, or some seconds later.
+    /// Closes the stores: a connection reports its statistics when it ends, or some seconds later.
     async fn close(&self) {
         let stores = std::mem::take(&mut *self.stores.lock().unwrap());
         let closed = tokio::task::spawn_blocking(move || stores.iter().for_each(|store| store.close()));
@@ -101,7 +101,7 @@ impl Harness for ManyDatabases {
     }
 }
 
-/// Stories in which everything is done that a store can do.
+/// Runs scenarios that use every feature of a store.
 async fn run_scenarios(databases: &ManyDatabases) {
     claims::what_is_scheduled_is_claimed_first(databases).await;
     claims::a_retry_and_a_snooze_are_told_as_next_due(databases).await;
@@ -128,12 +128,12 @@ async fn run_scenarios(databases: &ManyDatabases) {
     schedules::a_firing_emits_its_event(databases).await;
 }
 
-/// Looks at a database as others do.
+/// Runs the external queries on a database.
 fn run_external_queries(url: &str) {
     shared().unwrap().query(url.rsplit('/').next().unwrap(), &EXTERNAL_QUERIES.join(";\n")).unwrap();
 }
 
-/// How often each index was looked into, and whether it also keeps something unique. Those of slices count for the whole.
+/// Reads how often each index was used, and whether it is unique. Indexes of partitions count for the whole table.
 fn read_index_usage(url: &str) -> Vec<(String, i64, bool)> {
     let sql = "SELECT c.relname, sum(s.idx_scan), bool_or(i.indisunique)
                FROM pg_stat_user_indexes s
@@ -149,8 +149,7 @@ fn read_index_usage(url: &str) -> Vec<(String, i64, bool)> {
     rows.into_iter().map(row).collect()
 }
 
-/// The indexes that were not looked into in any of the databases. Those that keep something unique need not be, nor those
-/// that are there for something else.
+/// Lists the indexes that no database used, except unique ones and those that are used elsewhere.
 fn list_unused_indexes(databases: &ManyDatabases) -> BTreeSet<String> {
     let mut sums: BTreeMap<String, (i64, bool)> = BTreeMap::new();
     for url in databases.urls.lock().unwrap().iter() {
@@ -181,11 +180,11 @@ async fn every_index_is_used() {
     panic!("looked into by no statement: {left:?}");
 }
 
-/// What the store tells the planner.
+/// The planner settings of the store.
 const PLANNER_SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET enable_sort = off; SET plan_cache_mode = force_generic_plan; SET jit = off;";
 
-/// The types of a statement's parameters, as the code names them.
+/// The parameter types of a statement, as the source code declares them.
 fn parameter_types(name: &str, code: &str) -> Vec<String> {
     let call = format!("query!(\"{name}\"");
     let rest = code.split(&call).nth(1).unwrap_or_default();
@@ -197,7 +196,7 @@ fn parameter_types(name: &str, code: &str) -> Vec<String> {
     words.split(',').filter(|word| !word.is_empty()).map(sql).collect()
 }
 
-/// A plan as text, where what belongs to a node is indented further.
+/// Explains a statement; children of a plan node are indented further.
 fn explain(url: &str, sql: &str, types: &[String]) -> Vec<String> {
     let (kinds, values) = match types.is_empty() {
         true => (String::new(), String::new()),
@@ -210,7 +209,8 @@ fn explain(url: &str, sql: &str, types: &[String]) -> Vec<String> {
     rows.into_iter().map(|mut row| row.remove(0).unwrap()).collect()
 }
 
-/// Whether what was sent is gone through again for each row of a table: the second part of a nested loop is a function.
+/// True if the parameters are scanned again for each row of a table: the inner side of a nested loop is a function
+/// scan.
 fn rescans_parameters(plan: &[String]) -> bool {
     let indent = |line: &String| line.len() - line.trim_start().len();
     plan.iter().enumerate().filter(|(_, line)| line.contains("Nested Loop")).any(|(at, line)| {
@@ -223,7 +223,7 @@ fn rescans_parameters(plan: &[String]) -> bool {
     })
 }
 
-/// A plan is made once, maybe while a table is empty, and is used when it has grown.
+/// A plan is made once, maybe while a table is empty, and used when it has grown.
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_made_on_empty_tables_use_indexes() {
     let url = shared().unwrap().create_database().unwrap();
@@ -243,7 +243,7 @@ async fn plans_made_on_empty_tables_use_indexes() {
     assert!(checked > 20, "{checked} statements take arrays");
 }
 
-/// However many stand in a lane, the next one is found behind it by a look into the index.
+/// However many tasks a lane has, the next lane is found by one index lookup.
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_are_read_by_index_only() {
     let url = shared().unwrap().create_database().unwrap();

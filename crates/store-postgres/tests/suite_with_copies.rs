@@ -1,5 +1,5 @@
-//! A store that is moved is the same store: behaviours of the one suite that survive a restart survive a move, from the
-//! embedded store to PostgreSQL and back again at every restart.
+//! A copied store is the same store: behaviours of the suite that survive a restart survive a copy, from the embedded
+//! store to PostgreSQL and back at every restart.
 
 mod common;
 mod store_location;

@@ -1,4 +1,4 @@
-//! Units of work whose connection breaks while they commit.
+//! Units of work whose connection is lost during the commit.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
-/// A database in which a commit takes a while: what is put off to its end waits for a lock that the test holds.
+/// Makes commits slow: a deferred trigger waits for an advisory lock that the test holds.
 const SLOW_COMMIT_SQL: &str = "
     CREATE TABLE record (n int);
     CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS
@@ -46,7 +46,7 @@ impl SlowCommitBench {
         self.server.query(&self.database, sql).unwrap()[0][0].clone().unwrap()
     }
 
-    /// Waits until a unit stands before the gate, and answers which backend it is.
+    /// Waits until a unit of work is committing, and returns its backend pid.
     async fn wait_for_commit(&self) -> String {
         let find_waiting_commit = "SELECT coalesce(max(pid)::text, '') FROM pg_stat_activity \
              WHERE datname = current_database() AND query = 'COMMIT' AND wait_event_type = 'Lock'";
@@ -68,7 +68,7 @@ fn insert_and_emit(tx: &mut dyn Sql) -> Result<Vec<NewEvent>, BoxError> {
     Ok(vec![NewEvent::of(HandlingKey::new("made")?)])
 }
 
-/// Somebody who holds the gate until told otherwise.
+/// Holds the advisory lock that delays commits.
 async fn hold_commit_lock(bench: &SlowCommitBench) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
     let url = bench.server.url(&bench.database);
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_unit_of_work_is_durable_whatever_the_default_setting() {
             .server
             .query(database, &format!("ALTER DATABASE {database} SET synchronous_commit = {default}"))
             .unwrap();
-        // Connections have what was set when they were made.
+        // A connection has the default that was set when it was opened.
         let store = Postgres::open(&bench.server.url(database), NOW).await.unwrap();
         for _ in 0..2 {
             let found = Arc::new(Mutex::new(None));

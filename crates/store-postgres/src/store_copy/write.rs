@@ -23,12 +23,12 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// The commit version, the last numbers of events and archived tasks, and the ends of their last partitions.
 struct CopyCounters {
-    version: i64,
-    forgotten: i64,
-    journaled: i64,
-    archived: i64,
-    journal_to: i64,
-    history_to: i64,
+    commit_version: i64,
+    expired_event_id: i64,
+    last_event_number: i64,
+    last_archive_number: i64,
+    journal_end: i64,
+    history_end: i64,
 }
 
 impl CopyConnection {
@@ -40,9 +40,9 @@ impl CopyConnection {
     ) -> Result<bool> {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN).await?;
-        let mut numbers = self.take_write_lock().await?;
+        let mut counters = self.take_write_lock().await?;
         // Before anything else, because sequence values are not rolled back.
-        if numbers.version != self.commit_version || !self.write_progress(progress).await? {
+        if counters.commit_version != self.commit_version || !self.write_progress(progress).await? {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
         }
@@ -50,7 +50,7 @@ impl CopyConnection {
             for row in &rows {
                 self.write_counters(row).await?;
             }
-            numbers = self.take_write_lock().await?;
+            counters = self.take_write_lock().await?;
         }
         match section {
             Section::Counters => {}
@@ -65,10 +65,10 @@ impl CopyConnection {
                 }
             }
             Section::Queues => self.copy_queues(rows).await?,
-            Section::Journal => self.copy_events(rows, &mut numbers).await?,
-            Section::History => self.copy_archived_tasks(rows, &mut numbers).await?,
+            Section::Journal => self.copy_events(rows, &mut counters).await?,
+            Section::History => self.copy_archived_tasks(rows, &mut counters).await?,
             Section::Attempts | Section::Logs => {
-                self.copy_attempts_or_logs(section, rows, &mut numbers).await?
+                self.copy_attempts_or_logs(section, rows, &mut counters).await?
             }
             Section::Texts
             | Section::Handlers
@@ -88,8 +88,8 @@ impl CopyConnection {
             | Section::Refused => self.copy_rows(section, rows).await?,
         }
         let query = query!("store_copy/write_version", INT8, INT8, INT8, INT8);
-        let CopyCounters { journaled, archived, journal_to, history_to, .. } = numbers;
-        self.query(query, &[&journaled, &archived, &journal_to, &history_to]).await?;
+        let CopyCounters { last_event_number, last_archive_number, journal_end, history_end, .. } = counters;
+        self.query(query, &[&last_event_number, &last_archive_number, &journal_end, &history_end]).await?;
         self.client.batch_execute("COMMIT").await?;
         self.progress = Some(progress.into());
         self.commit_version += 1;
@@ -101,12 +101,12 @@ impl CopyConnection {
         let rows = self.query(query!("store_copy/read_version"), &[]).await?;
         let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
         Ok(CopyCounters {
-            version: read_column(row, 0)?,
-            forgotten: read_column(row, 1)?,
-            journaled: read_column(row, 2)?,
-            archived: read_column(row, 3)?,
-            journal_to: read_column(row, 4)?,
-            history_to: read_column(row, 5)?,
+            commit_version: read_column(row, 0)?,
+            expired_event_id: read_column(row, 1)?,
+            last_event_number: read_column(row, 2)?,
+            last_archive_number: read_column(row, 3)?,
+            journal_end: read_column(row, 4)?,
+            history_end: read_column(row, 5)?,
         })
     }
 
@@ -124,7 +124,7 @@ impl CopyConnection {
     pub(super) async fn finish(&mut self) -> Result<bool> {
         self.end_read_transaction().await?;
         self.client.batch_execute(BEGIN).await?;
-        if self.take_write_lock().await?.version != self.commit_version {
+        if self.take_write_lock().await?.commit_version != self.commit_version {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
         }
@@ -255,15 +255,15 @@ impl CopyConnection {
     }
 
     /// Copies events and numbers them in order. Expired events that tasks still need get negative numbers.
-    async fn copy_events(&mut self, rows: Vec<Row>, numbers: &mut CopyCounters) -> Result<()> {
+    async fn copy_events(&mut self, rows: Vec<Row>, counters: &mut CopyCounters) -> Result<()> {
         let (mut indexed_numbers, mut ids) = (vec![], vec![]);
         let mut numbered = Vec::with_capacity(rows.len());
         for row in rows {
             let id = row.first().and_then(Cell::number).unwrap_or_default();
             let mut number = -1;
-            if id > numbers.forgotten {
-                numbers.journaled += 1;
-                number = numbers.journaled;
+            if id > counters.expired_event_id {
+                counters.last_event_number += 1;
+                number = counters.last_event_number;
                 if number % MARK_EVERY == 0 {
                     indexed_numbers.push(number);
                     ids.push(id);
@@ -272,20 +272,20 @@ impl CopyConnection {
             numbered.push(prepend_cell(Cell::Number(number), row));
         }
         let partition_rows = self.read_partition_rows().await?;
-        while numbers.journal_to <= numbers.journaled {
-            self.add_partition("journal", numbers.journal_to, partition_rows).await?;
-            numbers.journal_to += partition_rows;
+        while counters.journal_end <= counters.last_event_number {
+            self.add_partition("journal", counters.journal_end, partition_rows).await?;
+            counters.journal_end += partition_rows;
         }
         self.insert_sparse_index(indexed_numbers, ids).await?;
         self.copy_rows(Section::Journal, numbered).await
     }
 
     /// Copies archived tasks and numbers them in order.
-    async fn copy_archived_tasks(&mut self, rows: Vec<Row>, numbers: &mut CopyCounters) -> Result<()> {
-        let numbered = (numbers.archived + 1..).map(Cell::Number).zip(rows);
+    async fn copy_archived_tasks(&mut self, rows: Vec<Row>, counters: &mut CopyCounters) -> Result<()> {
+        let numbered = (counters.last_archive_number + 1..).map(Cell::Number).zip(rows);
         let numbered: Vec<Row> = numbered.map(|(n, row)| prepend_cell(n, row)).collect();
-        numbers.archived += numbered.len() as i64;
-        self.add_history_partitions(numbers).await?;
+        counters.last_archive_number += numbered.len() as i64;
+        self.add_history_partitions(counters).await?;
         self.copy_rows(Section::History, numbered).await
     }
 
@@ -294,9 +294,9 @@ impl CopyConnection {
         &mut self,
         section: Section,
         rows: Vec<Row>,
-        numbers: &mut CopyCounters,
+        counters: &mut CopyCounters,
     ) -> Result<()> {
-        self.add_history_partitions(numbers).await?;
+        self.add_history_partitions(counters).await?;
         let task = |row: &Row| row.first().and_then(Cell::number).unwrap_or_default();
         let mut tasks: Vec<i64> = rows.iter().map(task).collect();
         tasks.dedup();
@@ -304,19 +304,20 @@ impl CopyConnection {
         for row in &self.query(query!("store_copy/archive_numbers", INT8_ARRAY), &[&tasks]).await? {
             archive_numbers.insert(read_column(row, 0)?, read_column(row, 1)?);
         }
-        let archive_number = |row: &Row| archive_numbers.get(&task(row)).copied().unwrap_or(numbers.archived);
+        let archive_number =
+            |row: &Row| archive_numbers.get(&task(row)).copied().unwrap_or(counters.last_archive_number);
         let rows = rows.into_iter().map(|row| prepend_cell(Cell::Number(archive_number(&row)), row));
         self.copy_rows(section, rows.collect()).await
     }
 
     /// Adds missing partitions for all archived tasks.
-    async fn add_history_partitions(&self, numbers: &mut CopyCounters) -> Result<()> {
+    async fn add_history_partitions(&self, counters: &mut CopyCounters) -> Result<()> {
         let partition_rows = self.read_partition_rows().await?;
-        while numbers.history_to <= numbers.archived {
+        while counters.history_end <= counters.last_archive_number {
             for table in ["history", "attempt", "log"] {
-                self.add_partition(table, numbers.history_to, partition_rows).await?;
+                self.add_partition(table, counters.history_end, partition_rows).await?;
             }
-            numbers.history_to += partition_rows;
+            counters.history_end += partition_rows;
         }
         Ok(())
     }

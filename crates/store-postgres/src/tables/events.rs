@@ -63,7 +63,7 @@ impl PgTables {
 
     /// Returns the range of event numbers that contains these events, so that other partitions are not scanned.
     fn partition_range(&self, ids: &[i64]) -> Result<(i64, i64)> {
-        let journal_to = self.commit_state.borrow().journal_to;
+        let journal_to = self.commit_state.borrow().journal_end;
         if self.partition_starts.borrow().0 != journal_to {
             let params = params![self.partition_rows.get()];
             let starts = self.query_all(query!("write/partition_starts", INT8), params, |row| {

@@ -169,7 +169,7 @@ impl PgTables {
             (batch.last_event_number(), batch.has_history())
         };
         self.add_missing_partitions(last_event, has_history)?;
-        let archive_number = self.commit_state.borrow().archived;
+        let archive_number = self.commit_state.borrow().last_archive_number;
         Ok(self.write_batch.borrow_mut().take_commands(archive_number))
     }
 
@@ -178,16 +178,16 @@ impl PgTables {
         loop {
             let (journal_to, history_to, archived) = {
                 let commit_state = self.commit_state.borrow();
-                (commit_state.journal_to, commit_state.history_to, commit_state.archived)
+                (commit_state.journal_end, commit_state.history_end, commit_state.last_archive_number)
             };
             if last_event.is_some_and(|last| last >= journal_to) {
                 self.add_partition("journal", journal_to)?;
-                self.commit_state.borrow_mut().journal_to += self.partition_rows.get();
+                self.commit_state.borrow_mut().journal_end += self.partition_rows.get();
             } else if has_history && archived >= history_to {
                 for table in ["history", "attempt", "log"] {
                     self.add_partition(table, history_to)?;
                 }
-                self.commit_state.borrow_mut().history_to += self.partition_rows.get();
+                self.commit_state.borrow_mut().history_end += self.partition_rows.get();
             } else {
                 return Ok(());
             }

@@ -157,13 +157,13 @@ impl PgTables {
         }
     }
 
-    pub(super) fn read_gaps(&self, handler: HandlerId) -> Result<String> {
+    pub(super) fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
         let gaps =
             self.query_one(query!("write/handler_gaps", INT8), params![handler], |row| read_column(row, 0))?;
         gaps.ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
-    pub(super) fn write_gaps(&self, handler: HandlerId, gaps: &str) {
+    pub(super) fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) {
         let params = params![handler, gaps.to_string()];
         self.add_to_batch(SqlCommand::Query(query!("write/set_handler_gaps", INT8, TEXT), params));
     }

@@ -20,9 +20,9 @@ impl PgTables {
         let query = query!("write/event_number", INT8);
         let number: Option<i64> =
             self.query_one(query, params![forgotten.as_i64()], |row| read_column(row, 0))?;
-        let before = self.commit_state.borrow().dropped;
+        let before = self.commit_state.borrow().expired_event_number;
         let Some(number) = number.filter(|number| *number > before) else { return Ok(0) };
-        self.commit_state.borrow_mut().dropped = number;
+        self.commit_state.borrow_mut().expired_event_number = number;
         self.add_to_batch(SqlCommand::Query(
             query!("write/delete_old_sparse_index", INT8),
             params![forgotten.as_i64()],
@@ -34,7 +34,7 @@ impl PgTables {
     pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
         let (hidden, archived) = {
             let commit_state = self.commit_state.borrow();
-            (commit_state.hidden, commit_state.archived)
+            (commit_state.expired_archive_number, commit_state.last_archive_number)
         };
         let params = params![hidden, hidden + MAX_TASKS_CHECKED, before.micros()];
         let query = query!("write/expired_archived_tasks", INT8, INT8, INT8);
@@ -49,7 +49,7 @@ impl PgTables {
             // If all tasks of this range were retried, nothing expires here, but the range after it may.
             let is_skipped = rows.is_empty() && beyond;
             if is_skipped {
-                self.commit_state.borrow_mut().hidden += MAX_TASKS_CHECKED;
+                self.commit_state.borrow_mut().expired_archive_number += MAX_TASKS_CHECKED;
             }
             return Ok((0, is_skipped));
         };
@@ -59,8 +59,8 @@ impl PgTables {
         let more = last + 1 == rows.len() && beyond;
         {
             let mut commit_state = self.commit_state.borrow_mut();
-            commit_state.hidden = rows.get(last).map_or(hidden, |(n, _)| *n);
-            commit_state.archived = archived + kept.len() as i64;
+            commit_state.expired_archive_number = rows.get(last).map_or(hidden, |(n, _)| *n);
+            commit_state.last_archive_number = archived + kept.len() as i64;
         }
         if !kept.is_empty() {
             let new_numbers: Vec<i64> = (archived + 1..).take(kept.len()).collect();

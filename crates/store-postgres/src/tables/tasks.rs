@@ -248,7 +248,7 @@ impl PgTables {
         if let Some(archived) = self.write_batch.borrow().find_archived_task(seq) {
             return Ok(Some(archived.clone()));
         }
-        let hidden = self.commit_state.borrow().hidden;
+        let hidden = self.commit_state.borrow().expired_archive_number;
         self.query_one(query!("write/archived_task", INT8, INT8), params![seq.0, hidden], |row| {
             read_archived_task(row, 0)
         })
@@ -257,8 +257,8 @@ impl PgTables {
     pub(super) fn insert_archived_task(&self, archived: &Past) {
         let n = {
             let mut commit_state = self.commit_state.borrow_mut();
-            commit_state.archived += 1;
-            commit_state.archived
+            commit_state.last_archive_number += 1;
+            commit_state.last_archive_number
         };
         self.write_batch.borrow_mut().insert_archived_task(n, archived);
     }

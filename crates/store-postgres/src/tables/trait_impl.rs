@@ -86,7 +86,7 @@ impl Tables for PgTables {
         insert_ended(past: &Past) -> insert_archived_task;
         put_attempt(attempt: &AttemptRow<'_>) -> write_attempt;
         add_log_lines(task: TaskSeq, lines: Vec<LogLine>) -> append_log_lines;
-        put_gaps(handler: HandlerId, gaps: &str) -> write_gaps;
+        put_gaps(handler: HandlerId, gaps: &str) -> write_handler_gaps;
         put_file(key: &str, digest: &str) -> write_config_file;
         delete_file(key: &str) -> delete_config_file;
         put_rule(rule: &Rule) -> write_rule;
@@ -228,7 +228,7 @@ impl Tables for PgTables {
     }
 
     fn gaps(&self, handler: HandlerId) -> Result<String> {
-        self.read_gaps(handler)
+        self.read_handler_gaps(handler)
     }
 
     fn files(&self) -> Result<BTreeMap<String, String>> {

@@ -1,11 +1,11 @@
-//! What nodes know of objects, and tell each other.
+//! Caches of objects, and their invalidation by peers.
 
 use pointsman_store_conformance::company::{Cluster as _, nodes};
 use pointsman_store_conformance::world::*;
 
 use crate::common::test_cluster::TestCluster;
 
-/// How often it was looked up who stands in a lane.
+/// The number of scans of the lane index.
 async fn lane_index_scans(cluster: &TestCluster) -> i64 {
     let sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = 'pointsman' AND indexrelname = 'task_lane'";
     cluster.client().await.query_one(sql, &[]).await.unwrap().get(0)
@@ -32,7 +32,7 @@ async fn peers_reuse_published_objects_without_lane_lookups() {
         }
     }
     cluster.audit().await;
-    // What a connection has counted is told when it ends.
+    // A connection reports its statistics when it ends.
     cluster.close();
     let scans = lane_index_scans(&cluster).await - before;
     assert!((1..4 * OBJECTS as i64).contains(&scans), "{scans} in {ROUNDS} rounds");
@@ -44,7 +44,7 @@ async fn a_diverged_commit_history_drops_the_cache() {
     let [node] = nodes(&cluster, Plan::simple()).await;
     let [first, _lost] =
         [node.emit(event("record").key("a")).await, node.emit(event("record").key("a")).await];
-    // As many commits, but not the same: the server lost the last one, and somebody else went on without it.
+    // As many commits, but other ones: the server lost the last commit, and a peer continued without it.
     let observer = cluster.client().await;
     observer.execute("UPDATE pointsman.object SET last = $1", &[&first.id.as_i64()]).await.unwrap();
     let marked = observer.execute("UPDATE pointsman.version SET mark = mark + 1", &[]).await.unwrap();

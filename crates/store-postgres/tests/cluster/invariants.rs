@@ -1,4 +1,4 @@
-//! Whoever audits must find something where something is wrong.
+//! The invariant check finds every kind of violation.
 
 use pointsman_store_conformance::company::{Cluster as _, nodes};
 use pointsman_store_conformance::world::*;
@@ -6,7 +6,7 @@ use pointsman_store_conformance::world::*;
 use crate::common::invariants::{INVARIANTS, find_violations};
 use crate::common::test_cluster::TestCluster;
 
-/// What is done to a database, and the check that must notice it.
+/// Changes that violate an invariant, with the name of the invariant.
 const VIOLATIONS: [(&str, &str); 21] = [
     ("the counters of queues", "UPDATE pointsman.queue SET ready = ready + 1 WHERE id = 1"),
     ("the counters of queues", "UPDATE pointsman.task SET phase = 6 WHERE phase = 5"),

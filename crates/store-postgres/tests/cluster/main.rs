@@ -27,7 +27,7 @@ async fn a_failed_claim_leaves_the_task_to_peers() {
     };
     let (claimed, ()) = tokio::join!(one.store.claim(one.asking(1), one.now), terminate_writer);
     assert!(claimed.is_err());
-    // It has the token that the other would have had.
+    // It gets the fence that the failed claim would have had.
     let task = other.claim_one().await;
     one.emit(event("record").key("b")).await;
     other.succeed(&task).await;

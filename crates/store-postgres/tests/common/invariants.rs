@@ -1,9 +1,8 @@
-//! An invariant check of a whole database: what the tables say must agree with itself, whatever happened to the nodes and
-//! to their connections.
+//! Invariants of a database: the tables must be consistent, whatever happened to the nodes and their connections.
 
 use tokio_postgres::{GenericClient, IsolationLevel, NoTls};
 
-/// Each finds rows that must not be there, and says of each what is wrong with it.
+/// Name and query of each invariant; a query returns a description of each violating row.
 pub(crate) const INVARIANTS: [(&str, &str); 16] = [
     (
         "the counters of queues",
@@ -118,7 +117,7 @@ pub(crate) const INVARIANTS: [(&str, &str); 16] = [
     ),
 ];
 
-/// All that is wrong with a database.
+/// Lists the violations of all invariants.
 pub(crate) async fn find_violations(client: &impl GenericClient) -> Vec<String> {
     let mut violations = Vec::new();
     for (name, check) in INVARIANTS {
@@ -129,7 +128,7 @@ pub(crate) async fn find_violations(client: &impl GenericClient) -> Vec<String> 
     violations
 }
 
-/// Panics if anything is wrong with a database. All of it is looked at in one moment: nodes may go on writing.
+/// Panics if an invariant is violated. All queries see one snapshot, so that nodes may continue to write.
 pub(crate) async fn check_invariants(url: &str) {
     let (mut client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);

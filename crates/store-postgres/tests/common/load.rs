@@ -1,4 +1,4 @@
-//! Load with known contents, on a store that is maltreated meanwhile; and what must have become of it.
+//! Load with known contents on a store with injected faults, and checks of its outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,25 +20,25 @@ use tokio::time::{sleep, timeout};
 
 use super::invariants::check_invariants;
 
-/// Far more than anything here takes; only a test that hangs meets it.
+/// A generous timeout; only a test that hangs reaches it.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(120);
-/// How soon somebody who was told that the store is not available tries again.
+/// Delay of retries while the store is unavailable.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
 }
 
-/// The number of an emitter, which no other has, and how many it had emitted.
+/// The unique number of an emitter, and of its emit.
 type EmitId = (u64, u64);
 
-/// What was answered to whom.
+/// The results that emitters and workers got.
 #[derive(Default)]
 struct EmitLedger {
     acknowledged: BTreeMap<EmitId, EventId>,
-    /// Nobody knows whether these are there.
+    /// Emits whose outcome is unknown.
     unknown: BTreeSet<EmitId>,
-    /// Attempts that ended, as far as that was answered.
+    /// Tasks whose end was acknowledged.
     ended: BTreeSet<TaskSeq>,
 }
 
@@ -48,7 +48,7 @@ struct LoadState {
     emitters: Range<u64>,
     ledger: Mutex<EmitLedger>,
     stop: AtomicBool,
-    /// How many emits were acknowledged, and how many were not.
+    /// The numbers of acknowledged and of refused emits.
     counts: watch::Sender<(usize, usize)>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// So many emitters, and two workers that run what they emit, on a node of their own.
+    /// Starts a node with this many emitters, and two workers that run their tasks.
     pub(crate) async fn start(url: &str, emitters: u64) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
         store.register(Plan::default().on("load", &["index"]).registration(), now()).await.unwrap();
@@ -77,18 +77,18 @@ impl Load {
         &self.state.store
     }
 
-    /// How many emits were refused.
+    /// The number of refused emits.
     pub(crate) fn refused_count(&self) -> usize {
         self.state.counts.borrow().1
     }
 
-    /// Waits until so many more emits were acknowledged.
+    /// Waits for this many more acknowledged emits.
     pub(crate) async fn wait_for_acknowledged(&self, more: usize) {
         let target = self.state.counts.borrow().0 + more;
         self.wait_for_count("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
     }
 
-    /// Waits until so many more emits were refused.
+    /// Waits for this many more refused emits.
     pub(crate) async fn wait_for_refused(&self, more: usize) {
         let target = self.state.counts.borrow().1 + more;
         self.wait_for_count("refused", |(_, refused)| refused >= target).await;
@@ -100,7 +100,7 @@ impl Load {
         assert!(done.is_ok(), "not enough emits are {what}: {:?}", self.state.counts.borrow());
     }
 
-    /// Stops emitting and working.
+    /// Stops emitters and workers.
     pub(crate) async fn stop(mut self) -> Self {
         self.state.stop.store(true, Ordering::Relaxed);
         for job in self.jobs.drain(..) {
@@ -109,7 +109,7 @@ impl Load {
         self
     }
 
-    /// Ends them, lets all tasks run, and compares what is there with what was answered.
+    /// Stops the loads, runs all tasks, and compares the journal with the acknowledged emits.
     pub(crate) async fn finish_all<const N: usize>(loads: [Self; N], url: &str) {
         let loads = join_all(loads.map(Self::stop)).await;
         check_invariants(url).await;
@@ -161,7 +161,7 @@ impl LoadState {
         }
     }
 
-    /// Claims and ends some tasks; whether there were any.
+    /// Claims and finishes some tasks; returns whether there were any.
     async fn run_claimed_tasks(&self) -> bool {
         let by = Claimant::Node(self.node);
         let claim = Claim { by, handlers: Arc::new([handler("index")].into()), max: 50 };
@@ -176,7 +176,7 @@ impl LoadState {
         }
     }
 
-    /// Tells of successes until somebody has heard it.
+    /// Reports success until it is acknowledged.
     async fn report_success(&self, tasks: &[Claimed]) {
         let mut first = true;
         loop {
@@ -193,13 +193,13 @@ impl LoadState {
     fn record_ends(&self, tasks: &[Claimed], ends: &[Result<Finished, Rejected>], first: bool) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
-            // Only where an answer was lost can it have ended before.
+            // Only if a reply was lost, the task may have ended before.
             assert!(ended.is_ok() || !first, "{}: {ended:?}", task.id);
             assert!(ended.is_err() || ledger.ended.insert(task.seq), "{} has ended twice", task.id);
         }
     }
 
-    /// Every event that was acknowledged is there once and under its id, and of the others none is there twice.
+    /// Checks that every acknowledged event exists once with its id, and no other one twice.
     fn compare_with_journal(&self, url: &str) {
         let ledger = self.ledger.lock().unwrap();
         let mut found: BTreeMap<EmitId, Vec<i64>> = BTreeMap::new();
@@ -220,7 +220,7 @@ impl LoadState {
         assert_eq!(answered, *self.counts.borrow());
     }
 
-    /// Lets everything run, and nothing be left over.
+    /// Runs all remaining tasks.
     async fn run_all(&self, url: &str) {
         let left = "SELECT count(*) FROM pointsman.task";
         while query_rows(url, left)[0][0].as_deref() != Some("0") {
@@ -231,14 +231,14 @@ impl LoadState {
     }
 }
 
-/// A URL with another one for listening.
+/// Adds a listen URL to a URL.
 pub(crate) fn with_listen_url(url: &str, listen: &str) -> String {
     let sign = if url.contains('?') { '&' } else { '?' };
     let listen = listen.replace(':', "%3A").replace('/', "%2F").replace('@', "%40");
     format!("{url}{sign}listen={listen}")
 }
 
-/// What a question on the side is answered.
+/// Runs a query on a separate connection.
 pub(crate) fn query_rows(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
     let (server, database) = url.rsplit_once('/').unwrap();
     let admin = pointsman_testing::Admin::new(&format!("{server}/postgres")).unwrap();

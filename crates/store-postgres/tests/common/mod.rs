@@ -1,4 +1,4 @@
-//! What several tests of this store need.
+//! Shared support of this crate's tests.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Several nodes on one database.
+//! Support for several nodes on one database.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use tokio_postgres::{Client, NoTls};
 use super::invariants::check_invariants;
 use super::test_database::TestDatabase;
 
-/// A database that every store is opened on.
+/// A database on which every store is opened.
 pub(crate) struct TestCluster {
     database: TestDatabase,
     opened: Mutex<Vec<Arc<dyn Store>>>,
@@ -27,20 +27,20 @@ impl TestCluster {
         self.database.url()
     }
 
-    /// Somebody beside the nodes.
+    /// Connects to the database outside of the nodes.
     pub(crate) async fn client(&self) -> Client {
         let (client, connection) = tokio_postgres::connect(self.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
         client
     }
 
-    /// Ends all nodes.
+    /// Closes all nodes.
     pub(crate) fn close(&self) {
         self.opened.lock().unwrap().drain(..).for_each(|store| store.close());
     }
 }
 
-/// Nobody writes to a database any more when it is given back.
+/// Closes the nodes before the database is returned to the pool.
 impl Drop for TestCluster {
     fn drop(&mut self) {
         self.close();

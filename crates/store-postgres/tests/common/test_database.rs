@@ -1,4 +1,4 @@
-//! Databases that one test after the other has for itself: to empty one takes 5 ms, to make one with its schema 150.
+//! Databases that tests reuse one after the other: clearing one takes 5 ms, creating one with its schema 150.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -7,25 +7,25 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
-/// Brings a database back to what the migrations made of it.
+/// Resets a database to the state after the migrations.
 const CLEAR_SQL: &str = include_str!("clear.sql");
 
-/// Those that this process has and no test uses.
+/// Databases that this process has locked and no test uses.
 static FREE_DATABASES: Mutex<Vec<LockedDatabase>> = Mutex::new(Vec::new());
 
-/// Carries the connections of their holders, which outlive tests.
+/// Drives the lock connections, which outlive tests.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
 
-/// A database that is this process's.
+/// A database that this process has locked.
 #[derive(Debug)]
 struct LockedDatabase {
     url: String,
-    /// Has the lock that makes it ours. Whatever becomes of this process, the server lets go of it.
+    /// Has the advisory lock on the database, which the server releases when this process ends.
     lock_connection: Client,
 }
 
-/// A database with an empty schema, ours until this is dropped.
+/// A cleared database, exclusive until this is dropped.
 #[derive(Debug)]
 pub(crate) struct TestDatabase(Option<LockedDatabase>);
 
@@ -52,7 +52,7 @@ impl Drop for TestDatabase {
 }
 
 impl LockedDatabase {
-    /// The first that nobody has; if all are taken, another one is made.
+    /// Locks the first free database; creates another one if all are locked.
     async fn acquire() -> Self {
         let server = pointsman_testing::shared().unwrap();
         let mut number = 0;
@@ -60,10 +60,10 @@ impl LockedDatabase {
             let name = format!("test_database_{number}");
             let url = server.url(&name);
             match try_connect(&url).await {
-                // Somebody else may be quicker.
+                // Another process may have created it.
                 None => drop(server.query("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"))),
                 Some(lock_connection) if try_lock(&lock_connection).await => {
-                    // It may be fresh, or have been made by another build of these tests, whose schema was another.
+                    // It may be new, or of another build of these tests with another schema.
                     if Postgres::migrate_to(&url, usize::MAX).await.is_ok() {
                         return Self { url, lock_connection };
                     }
@@ -78,13 +78,13 @@ impl LockedDatabase {
     }
 }
 
-/// Empties any database that has our schema.
+/// Clears any database that has the schema.
 pub(crate) async fn clear_database(url: &str) {
     let client = try_connect(url).await.expect("it is there");
     client.batch_execute(CLEAR_SQL).await.unwrap();
 }
 
-/// Nothing if there is no such database.
+/// Connects; none if there is no such database.
 async fn try_connect(url: &str) -> Option<Client> {
     let url = url.to_string();
     let connected = RUNTIME.spawn(async move {

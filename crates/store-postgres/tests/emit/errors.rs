@@ -1,4 +1,4 @@
-//! Whatever is wrong with an event is an error of the call, in the words of the HTTP API, and nothing is stored.
+//! An invalid event is an error of the call, with the message of the HTTP API, and nothing is stored.
 
 use pointsman_core::names::{FRAME_TYPES, RESERVED_TYPES};
 use pointsman_core::{HandlingKey, ObjectKey, Priority, Tenant};
@@ -7,7 +7,7 @@ use tokio_postgres::error::DbError;
 
 use crate::test_store::{TestStore, emit};
 
-/// The error of a call, which must be one.
+/// Returns the error of a call, which must fail.
 async fn call_error(client: &Client, call: &str) -> DbError {
     match client.query_one(&format!("SELECT pointsman.{call}"), &[]).await {
         Ok(_) => panic!("{call:.80} was taken"),
@@ -102,7 +102,7 @@ async fn other_invalid_arguments_name_what_is_allowed() {
         let message = "idempotency_key: an idempotency key has 1 to 255 printable ASCII characters";
         assert_rejected(&client, &format!("emit('a', idempotency_key => {bad})"), message).await;
     }
-    // What PostgreSQL itself does not take for JSON.
+    // Values that PostgreSQL itself rejects as JSON.
     for bad in [r#"'"\u0000"'"#, r#"'"\ud800"'"#, "'{'"] {
         assert!(
             call_error(&client, &format!("emit('a', value => {bad})"))

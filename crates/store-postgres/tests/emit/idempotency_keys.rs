@@ -1,4 +1,4 @@
-//! An idempotency key makes one event, however often and from wherever it is used.
+//! An idempotency key creates one event, however often and from wherever it is used.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn a_repeat_returns_the_first_receipt_and_emits_nothing() {
     let other = emit(&client, "emit('paid', idempotency_key => 'another')").await;
     assert_eq!(emit(&client, "emit('paid', idempotency_key => 'another')").await, other);
     client.batch_execute("COMMIT").await.unwrap();
-    // Another tenant's is another key.
+    // The same key of another tenant is another key.
     let third = emit(&client, "emit('paid', tenant => 'shop', idempotency_key => 'once')").await;
     assert!(third != first && other != first);
     store_node.wait_for_events(3).await;
@@ -66,7 +66,7 @@ async fn only_one_of_many_concurrent_emits_creates_an_event() {
     store_node.wait_for_events(1).await;
 }
 
-/// Waits until a connection waits for another's transaction.
+/// Waits until a connection is blocked by another transaction.
 async fn wait_until_blocked(watcher: &Client, pid: i32) {
     let waiting = async {
         let sql = "SELECT cardinality(pg_blocking_pids($1)) > 0";
@@ -75,7 +75,7 @@ async fn wait_until_blocked(watcher: &Client, pid: i32) {
     tokio::time::timeout(TEST_TIMEOUT, waiting).await.unwrap();
 }
 
-/// What the second of two transactions with one key gets, whose first ends like this.
+/// Returns the results of two transactions with one key, of which the first ends with `end`.
 async fn emit_after_first_ends(
     store_node: &TestStore,
     end: &str,
@@ -136,7 +136,7 @@ async fn receipt_error(client: &Client, receipt: Uuid) -> String {
     error.as_db_error().unwrap().message().to_string()
 }
 
-/// It takes the key, stays open, and commits when HTTP has used the key for something else.
+/// The SQL emit takes the key, stays open, and commits after HTTP has used the key for other content.
 #[tokio::test]
 async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_the_reason() {
     let store_node = TestStore::new().await;
@@ -188,7 +188,7 @@ async fn a_key_used_http_emission_for_the_same_content_returns_that_event() {
     let (mut answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
     let made = answers.remove(0).unwrap().events.remove(0);
     let receipt = emit(&client, EMIT_ONCE).await;
-    // What is emitted after it is sequenced after it.
+    // A later emit is journaled later.
     emit(&client, "emit('after')").await;
     store_node.wait_for_events(2).await;
     assert_eq!(event_of_receipt(&client, receipt).await, Some(made.id));

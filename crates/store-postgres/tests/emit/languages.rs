@@ -1,4 +1,4 @@
-//! Other languages emit as they would in a program: with their usual drivers, in their own transactions.
+//! Other languages emit with their usual drivers, in their own transactions.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use pointsman_testing::{node, python};
 
 use crate::test_store::{TestStore, event_of_receipt};
 
-/// Runs a program that is given on its input, and answers what it prints.
+/// Runs a program given on its input, and returns its output.
 fn run_program(mut command: Command, program: &str) -> String {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -17,8 +17,8 @@ fn run_program(mut command: Command, program: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_string()
 }
 
-/// Each program emits `gone` and rolls back, then emits `record.published` and `record.closed` of one object, meets an
-/// error behind a savepoint, commits, and prints the first one's receipt.
+/// Each program emits `gone` and rolls back, then emits `record.published` and `record.closed` of one object, gets an
+/// error after a savepoint, commits, and prints the first receipt.
 async fn assert_two_events(store_node: &TestStore, receipt: &str) {
     let events = store_node.wait_for_events(2).await;
     let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();

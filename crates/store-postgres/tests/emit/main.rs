@@ -1,4 +1,4 @@
-//! Emitting in SQL: what commits becomes events, and what does not leaves nothing.
+//! Emitting in SQL: committed emits become events, rolled back ones leave nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod errors;
@@ -92,7 +92,7 @@ async fn a_rolled_back_emit_leaves_nothing() {
 async fn the_events_of_a_transaction_keep_their_order() {
     let store_node = TestStore::new().await;
     let client = store_node.client().await;
-    // More than are taken at once.
+    // More than one batch.
     let all = "SELECT count(pointsman.emit('step', 'object:' || i % 7, to_jsonb(i))) FROM generate_series(1, 2500) i";
     client.query_one(all, &[]).await.unwrap();
     let events = store_node.wait_for_events(2500).await;

@@ -1,10 +1,10 @@
-//! Rows that somebody wrote into the outbox by hand hold up nothing, whatever is in them.
+//! Rows that were inserted manually do not block the outbox, whatever they contain.
 
 use tokio_postgres::Client;
 
 use crate::test_store::{TEST_TIMEOUT, TestStore, emit};
 
-/// What was set aside: the type of each row, and why.
+/// Lists the rows that were set aside: type and reason.
 async fn list_refused_rows(client: &Client) -> Vec<(String, String)> {
     let rows =
         client.query("SELECT type, reason FROM pointsman.outbox_refused ORDER BY n", &[]).await.unwrap();
@@ -26,7 +26,7 @@ async fn wait_until_empty(client: &Client) {
 async fn a_row_with_an_invalid_idempotency_key_is_set_aside() {
     let store_node = TestStore::new().await;
     let client = store_node.client().await;
-    // Something that does not become smaller when it is compressed.
+    // An incompressible text.
     let key = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 9000) i)";
     for key in [key, "repeat('k', 300000)", "''", "'é'"] {
         let row = "INSERT INTO pointsman.outbox (type, idempotency_key, digest)";

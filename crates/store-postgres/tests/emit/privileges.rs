@@ -1,4 +1,4 @@
-//! A producer needs two rights, and with them can do nothing but emit.
+//! A producer needs two grants, and can do nothing but emit with them.
 
 use pointsman_testing::shared;
 use tokio_postgres::Client;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::test_store::{TestStore, connect, emit, event_of_receipt};
 
-/// A role of its own, as the owner of the database makes it, and a connection as that role.
+/// Creates a role as the owner of the database, and connects as that role.
 async fn create_producer(store_node: &TestStore, owner: &Client) -> (String, Client) {
     let role = format!("producer_{}", Uuid::new_v4().simple());
     owner.batch_execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'secret'")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Only the first who emits after a node went to sleep wakes it: transactions that notify wait for each other.
+//! Only the first emit after a node fell asleep notifies it, because transactions that notify wait for each other.
 
 use std::future::poll_fn;
 use std::time::Duration;

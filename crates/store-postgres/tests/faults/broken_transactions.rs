@@ -1,4 +1,4 @@
-//! Connections that end while nobody uses them, and transactions that break off in the middle.
+//! Connections that are closed while idle, and transactions that fail halfway.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn unreadable_data_does_not_block_other_writers() {
     for _ in 0..3 {
         let answer = emit(&store).await;
         assert!(matches!(answer, Err(StoreError::Damaged(_))), "{answer:?}");
-        // It had the right to write when it broke off, and gives it up sooner than the server would take it.
+        // It had the write lock when it failed, and releases it sooner than the server's timeout.
         observer.batch_execute("SELECT FROM pointsman.turn FOR UPDATE").await.unwrap();
     }
     let repair = "UPDATE pointsman.meta m SET text = k.text FROM public.kept k WHERE k.name = m.name;

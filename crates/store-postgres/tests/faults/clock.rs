@@ -1,4 +1,4 @@
-//! Nodes whose clocks do not agree: each passes the time of the server, and the store reads no other clock.
+//! Nodes with differing clocks: each passes the server's time, and the store reads no other clock.
 
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -13,12 +13,11 @@ use crate::common::invariants::check_invariants;
 use crate::common::load::now;
 use crate::common::test_database::TestDatabase;
 
-/// Where the node that is a process of its own finds its database.
+/// Environment variable with the database URL of the node process.
 const URL_VARIABLE: &str = "NODE_WITH_ANOTHER_CLOCK";
 const LEASE: Duration = Duration::from_secs(30);
 
-/// What the test does in the process of the node with another clock: it joins and sweeps by the server's time, and reports
-/// how many tasks it took.
+/// Runs in the node process: joins and rescues by the server's time, and prints how many tasks it took.
 async fn run_as_node(url: &str) {
     let server = Opened::read_clock(url).await.unwrap();
     let store = Opened::open(url, server).await.unwrap();
@@ -29,7 +28,7 @@ async fn run_as_node(url: &str) {
     store.close();
 }
 
-/// Has a node come whose clock is so far off; answers what its clock said.
+/// Runs a node whose clock is off by this much; returns the time of its clock.
 fn run_node_with_clock(url: &str, off: &str) -> i64 {
     remove_stale_faketime();
     let child = Command::new("faketime")

@@ -1,4 +1,4 @@
-//! A server that has as many connections as it allows.
+//! A server that has reached its connection limit.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_postgres::{Client, NoTls};
 use crate::common::load::{Load, now};
 use crate::{connect, durable_server, query_number, wait_until_equal};
 
-/// Takes all connections that are left.
+/// Opens all remaining connections.
 async fn take_all_connections(url: &str) -> Vec<Client> {
     let mut clients = Vec::new();
     while let Ok((client, connection)) = tokio_postgres::connect(url, NoTls).await {
@@ -22,7 +22,7 @@ async fn take_all_connections(url: &str) -> Vec<Client> {
     clients
 }
 
-/// The server's process that writes: it is the one that waits where events are written.
+/// Finds the writer's backend: the one that waits for a lock on the journal.
 async fn writer_pid(observer: &Client, other: &Client, load: &Load) -> i64 {
     other.batch_execute("BEGIN; LOCK TABLE pointsman.journal IN SHARE MODE").await.unwrap();
     let waits = "FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
@@ -49,7 +49,7 @@ async fn emits_continue_without_free_connections_and_reads_report_it() {
     let writer = writer_pid(&observer, &other, &load).await;
     let mut taken = take_all_connections(&url).await;
     load.wait_for_acknowledged(50).await;
-    // The store's own readers might go on; so they go too, and others are quicker to take their places.
+    // The store's idle readers could still be used, so they are terminated, and other clients take their slots.
     let ours = format!("FROM pg_stat_activity WHERE application_name = 'pointsman' AND pid <> {writer}");
     let mut quiet = 0;
     while quiet < 3 {
@@ -75,7 +75,7 @@ async fn the_writer_replaces_idle_readers() {
     let role = format!("CREATE ROLE limited LOGIN; ALTER DATABASE {name} OWNER TO limited");
     server.query("postgres", &role).unwrap();
     let store = Opened::open(&url.replacen("//postgres@", "//limited@", 1), now()).await.unwrap();
-    // Room for the one who listens and one who reads, who are there first.
+    // Slots for the listener and one reader, which connect first.
     let end = "ALTER ROLE limited CONNECTION LIMIT 2;
                SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'limited'";
     server.query("postgres", end).unwrap();

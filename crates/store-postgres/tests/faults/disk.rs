@@ -1,11 +1,11 @@
-//! A disk that is full.
+//! A full disk.
 
 use pointsman_testing::{Disk, Postgres, Settings};
 use tokio::task::block_in_place;
 
 use crate::common::load::Load;
 
-/// Nothing where nobody may mount a disk.
+/// None if the user may not mount a disk.
 fn mount_disk() -> Option<Disk> {
     Disk::mount(200).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
 }
@@ -27,7 +27,7 @@ async fn a_full_disk_is_reported_and_never_acknowledged() {
     let load = Load::start(&url, 8).await;
     for _ in 0..3 {
         load.wait_for_acknowledged(100).await;
-        // The log has a file with room enough: only the tables cannot grow.
+        // The current WAL file has space: only the tables cannot grow.
         server.query(database, "SELECT pg_switch_wal()").unwrap();
         disk.fill().unwrap();
         load.wait_for_refused(20).await;
@@ -44,7 +44,7 @@ async fn the_store_recovers_after_the_server_stops_on_a_full_disk() {
     let load = Load::start(&url, 8).await;
     load.wait_for_acknowledged(100).await;
     disk.fill().unwrap();
-    // What is logged next needs a new file, without which a server cannot go on.
+    // The next WAL record needs a new file, without which the server stops.
     let database = url.rsplit('/').next().unwrap();
     let _ = server.query(database, "SELECT pg_switch_wal()");
     let _ = server.query(database, "CREATE TABLE public.more (n integer)");

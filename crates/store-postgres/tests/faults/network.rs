@@ -1,4 +1,4 @@
-//! A wire that is cut, frozen, or loses answers.
+//! A network connection that is cut, frozen, or loses replies.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{connect, durable_server, wait_until_equal};
 
 const EMITTERS: u64 = 8;
 
-/// A durable server with a wire before it; the URL of a database on it, directly and over the wire.
+/// Starts a durable server behind a proxy; returns the URL of a database, direct and through the proxy.
 fn start_with_proxy() -> (Postgres, Proxy, String, String) {
     let (server, url) = durable_server();
     let proxy = Proxy::start(server.address()).unwrap();
@@ -68,7 +68,7 @@ async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
         let (receipts, _) = emit(2 * round).await.unwrap();
         let before = receipts[0].as_ref().unwrap().events[0].id;
         assert!(ids.insert(before.as_i64()));
-        // The transaction has begun and waits where it writes; all that follows is with the server, the commit too.
+        // The transaction has begun and waits for a lock; all following statements are sent, including the commit.
         one.batch_execute("BEGIN; LOCK TABLE pointsman.journal IN SHARE MODE").await.unwrap();
         let unlock = async {
             let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
@@ -98,11 +98,11 @@ async fn a_frozen_connection_fails_within_the_timeout() {
     let neighbour = Opened::open(&url, now()).await.unwrap();
     load.wait_for_acknowledged(50).await;
     proxy.freeze(true);
-    // Emits, and reads on connections that are there and on new ones.
+    // Emits, and reads on existing and on new connections.
     let reads = join_all((0..20).map(|_| load.store().extent()));
     let emits = async {
         for _ in 0..20 {
-            // It may have to wait until the server gives up the other's transaction.
+            // It may have to wait until the server ends the other's transaction.
             neighbour.append(vec![emission([event("other")])], None, now()).await.unwrap();
         }
     };

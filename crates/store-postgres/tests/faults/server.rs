@@ -1,4 +1,4 @@
-//! A server that goes away and comes back.
+//! A server that is stopped and started again.
 
 use pointsman_testing::Postgres;
 use tokio::task::block_in_place;
@@ -7,10 +7,10 @@ use crate::common::load::Load;
 use crate::durable_server;
 
 const ROUNDS: usize = 4;
-/// On each node.
+/// Emitters per node.
 const EMITTERS: u64 = 4;
 
-/// Two nodes, on a server that goes away.
+/// Checks two nodes on a server that is stopped repeatedly.
 async fn assert_emits_survive(go: fn(&Postgres) -> anyhow::Result<()>) {
     let (server, url) = durable_server();
     let (one, other) = (Load::start(&url, EMITTERS).await, Load::start(&url, EMITTERS).await);

@@ -1,4 +1,4 @@
-//! A node that is stopped in the middle of a transaction.
+//! A node that is stopped inside a transaction.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -15,11 +15,10 @@ use crate::common::invariants::check_invariants;
 use crate::common::load::{TEST_TIMEOUT, now, query_rows};
 use crate::{connect, durable_server, wait_until_equal};
 
-/// Where the node that is a process of its own finds its database.
+/// Environment variable with the database URL of the node process.
 const URL_VARIABLE: &str = "POINTSMAN_STOPPED_NODE";
 
-/// What the test does in the process of the node that is stopped: it emits whenever its input has a line, and tells how it
-/// went.
+/// Runs in the node process: emits for each line of its input, and prints the result.
 async fn run_as_node(url: &str) {
     let store = Opened::open(url, now()).await.unwrap();
     println!("\nopened");
@@ -33,7 +32,7 @@ async fn run_as_node(url: &str) {
     store.close();
 }
 
-/// That process.
+/// The node process.
 struct NodeProcess {
     child: Child,
     lines: Receiver<String>,
@@ -60,7 +59,7 @@ impl NodeProcess {
         node
     }
 
-    /// What it says next, among what its test harness says.
+    /// Returns its next line, skipping the output of the test harness.
     fn next_line(&self) -> String {
         let ours = ["opened", "emitted", "refused"];
         loop {
@@ -80,7 +79,7 @@ impl NodeProcess {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// Stops it, and waits until the last of its threads has: on a busy machine that is later than the signal.
+    /// Stops it, and waits until all its threads have stopped: on a busy machine that is later than the signal.
     fn stop(&self) {
         kill(self.pid(), Signal::SIGSTOP).unwrap();
         let stopped = waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED)).unwrap();
@@ -110,7 +109,7 @@ async fn a_node_stopped_in_a_transaction_does_not_block_the_others() {
     let mut node = NodeProcess::start(&url);
     node.emit(1);
     assert_eq!(node.next_line(), "emitted");
-    // It is stopped while it waits for the right to write, and gets that when nobody is there to use it.
+    // It is stopped while it waits for the write lock, and gets the lock while stopped.
     other.batch_execute("BEGIN; SELECT FROM pointsman.turn FOR UPDATE").await.unwrap();
     node.emit(2);
     let its = "FROM pg_stat_activity WHERE application_name = 'stopped'";

@@ -1,4 +1,4 @@
-//! One database, for stories that are told with the suite's words and looked at in SQL.
+//! One database, for tests with the suite's helpers that also check the tables in SQL.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ impl SingleDatabase {
         Self { url: shared().unwrap().create_database().unwrap() }
     }
 
-    /// Runs SQL beside the store; answers with the rows, their values as text and NULL as `-`.
+    /// Runs SQL outside of the store; returns the rows, their values as text and NULL as `-`.
     pub(crate) fn query(&self, sql: &str) -> Vec<Vec<String>> {
         let rows = shared().unwrap().query(self.url.rsplit('/').next().unwrap(), sql).unwrap();
         rows.into_iter()

@@ -1,4 +1,4 @@
-//! Moves that are cut off, and go on.
+//! Copies that are interrupted and resumed.
 
 use std::sync::Arc;
 

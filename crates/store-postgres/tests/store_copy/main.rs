@@ -1,4 +1,4 @@
-//! Moving a store from one kind to another, and what may come in between.
+//! Copying a store to another kind, and possible disturbances.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]

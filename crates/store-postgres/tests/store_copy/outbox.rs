@@ -1,4 +1,4 @@
-//! What belongs to events that were emitted in SQL.
+//! Copies the receipts and keys of events emitted in SQL.
 
 use pointsman_store::transfer::{NotReady, Section};
 use pointsman_store_conformance::moving::{Lair as _, apart};
@@ -52,7 +52,7 @@ async fn emits_at_the_target_during_a_copy_keep_their_numbers() {
     });
     assert_eq!(moved.await.unwrap().differences(), []);
     let client = connect(to.url()).await;
-    // As somebody may have refused who has made it up.
+    // As a manual insert may have done.
     let made_up = "INSERT INTO pointsman.outbox (n, type) VALUES (9000000000000000, 'made up')";
     client.batch_execute(made_up).await.unwrap();
     emit(&client, "emit('after')").await;

@@ -1,4 +1,4 @@
-//! What a database keeps in slices is forgotten by slices after a move, too.
+//! Copied rows are partitioned, and expire by partitions.
 
 use pointsman_core::store::Store;
 use pointsman_store_conformance::moving::Lair as _;
@@ -19,7 +19,7 @@ async fn count_partitions(location: &StoreLocation, table: &str) -> i64 {
 async fn copied_rows_fill_as_many_partitions_as_they_need() {
     let harness = CopyHarness::along(&[LocationKind::File, LocationKind::Database]);
     let many = Many::new(&harness).await;
-    // Its slices are of no use to another test.
+    // Other tests cannot use its partitions.
     let database = StoreLocation::own_database();
     database.open(many.world.now).await.close();
     let set = format!("INSERT INTO pointsman.meta (name, text) VALUES ('slice', '{PARTITION_ROWS}')");
@@ -28,7 +28,7 @@ async fn copied_rows_fill_as_many_partitions_as_they_need() {
     let many = many.moved().await;
     let (journal, history) =
         (count_partitions(&database, "journal").await, count_partitions(&database, "history").await);
-    // One for what is kept though it is forgotten; none for what was forgotten before.
+    // One for kept rows; none for rows that expired before the copy.
     assert!((8..=10).contains(&journal) && (8..=10).contains(&history), "{journal} {history}");
 
     many.forgets().await;

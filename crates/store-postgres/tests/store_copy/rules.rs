@@ -1,4 +1,4 @@
-//! Rules for tenants that nobody has heard of yet.
+//! Rules of tenants that the store does not know yet.
 
 use pointsman_core::RuleKind;
 use pointsman_store::transfer::Section;
@@ -8,7 +8,7 @@ use pointsman_store_conformance::world::*;
 use crate::store_location::{CopyHarness, LocationKind, StoreLocation};
 use crate::test_store::connect;
 
-/// The tenant is forgotten, and the rule stands.
+/// Deletes the tenant and keeps its rule.
 const FORGET_TENANT: &str = "
     DELETE FROM pointsman.rule_note;
     UPDATE pointsman.scheduling_rules SET created_at = 'infinity';

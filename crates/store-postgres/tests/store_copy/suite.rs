@@ -1,4 +1,4 @@
-//! What holds for moves to any store and from there.
+//! Runs the conformance suite of store copies.
 
 use crate::store_location::StoreLocation;
 

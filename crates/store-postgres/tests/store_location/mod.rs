@@ -1,4 +1,4 @@
-//! Where a store lies: in a file, or in a database.
+//! The location of a store: a file or a database.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ use crate::common::test_database::TestDatabase;
 
 pub(crate) type CopyHarness = moving::Movers<StoreLocation>;
 
-/// A kind of place.
+/// The kind of a location.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LocationKind {
     File,
@@ -27,14 +27,14 @@ pub(crate) enum LocationKind {
 
 #[derive(Clone, Debug)]
 pub(crate) enum StoreLocation {
-    /// Its path, and the folder that goes with it.
+    /// The path, and the temporary folder.
     File(PathBuf, Arc<TempDir>),
-    /// Its URL, and who has lent it.
+    /// The URL, and the reused test database.
     Database(String, Option<Arc<TestDatabase>>),
 }
 
 impl StoreLocation {
-    /// An empty database for what another test must not find there.
+    /// A new database, for state that other tests must not find.
     pub(crate) fn own_database() -> Self {
         Self::Database(pointsman_testing::shared().unwrap().create_database().unwrap(), None)
     }

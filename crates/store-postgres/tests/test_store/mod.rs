@@ -1,4 +1,4 @@
-//! A database with a store on it, and waiting for what becomes of what is emitted there in SQL.
+//! A node on a database, with waiting for events emitted in SQL.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
 use uuid::Uuid;
 
-/// Far more than anything here takes; only a test that hangs meets it.
+/// A generous timeout; only a test that hangs reaches it.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn now() -> Timestamp {
@@ -29,7 +29,7 @@ pub(crate) struct TestStore {
     last_event: watch::Receiver<EventId>,
 }
 
-/// Passes on how far the journal has grown.
+/// Forwards the last event of the journal.
 struct LastEventListener(watch::Sender<EventId>);
 
 impl Listener for LastEventListener {
@@ -44,7 +44,7 @@ impl Listener for LastEventListener {
 }
 
 impl TestStore {
-    /// On a database of its own.
+    /// Opens a node on a new database.
     pub(crate) async fn new() -> Self {
         Self::open(&shared().unwrap().create_database().unwrap()).await
     }
@@ -56,7 +56,7 @@ impl TestStore {
         Self { url: url.into(), store, last_event }
     }
 
-    /// Ends the node, and answers where its database is.
+    /// Closes the node, and returns the URL of its database.
     pub(crate) async fn close(self) -> String {
         let Self { url, store, .. } = self;
         tokio::task::spawn_blocking(move || store.close()).await.unwrap();
@@ -67,7 +67,7 @@ impl TestStore {
         connect(&self.url).await
     }
 
-    /// The journal behind an id.
+    /// The events after an id.
     pub(crate) async fn events_after(&self, after: EventId) -> Vec<Arc<Event>> {
         let (mut after, mut events) = (after, vec![]);
         loop {
@@ -81,7 +81,7 @@ impl TestStore {
         }
     }
 
-    /// The whole journal, as soon as it has so many events.
+    /// Waits until the journal has this many events, and returns them.
     pub(crate) async fn wait_for_events(&self, count: usize) -> Vec<Arc<Event>> {
         let mut last_event = self.last_event.clone();
         let wait = async {
@@ -107,12 +107,12 @@ pub(crate) async fn connect(url: &str) -> Client {
     client
 }
 
-/// Runs an expression that emits, and answers with the receipt.
+/// Calls `emit` in SQL, and returns the receipt.
 pub(crate) async fn emit(client: &Client, call: &str) -> Uuid {
     client.query_one(&format!("SELECT pointsman.{call}"), &[]).await.unwrap().get(0)
 }
 
-/// The event that a receipt stands for.
+/// The event of a receipt.
 pub(crate) async fn event_of_receipt(client: &Client, receipt: Uuid) -> Option<EventId> {
     let row = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap();
     row.get::<_, Option<i64>>(0).map(EventId::from_i64)
