@@ -28,8 +28,8 @@ async fn views(event: RecordRead, request: RequestContext) -> Result<(), Handler
 /// Stands for what a web framework does: takes a request, and emits without a unit of work.
 async fn handle_request(bus: &Bus, id: u64, headers: &HashMap<&str, &str>) -> Result<(), BoxError> {
     let context = RequestContext::from_headers(|name| headers.get(name).copied()).ip("192.0.2.7".parse()?);
-    let emitted = bus.emit_with(RecordRead { id }, Emit::new().context(context)).await?;
-    bus.ended(&emitted).await?;
+    let emitted = bus.emit_with(RecordRead { id }, EmitOptions::new().context(context)).await?;
+    bus.wait_for_tasks(&emitted).await?;
     Ok(())
 }
 

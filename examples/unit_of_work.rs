@@ -59,8 +59,8 @@ async fn main() -> Result<(), BoxError> {
 
     let mut affordable = bus.unit_of_work();
     affordable.register(Debit { account: 7, amount: 60 })?;
-    for emitted in affordable.commit().await?.journaled().await? {
-        bus.ended(&emitted).await?;
+    for emitted in affordable.commit().await?.wait_until_journaled().await? {
+        bus.wait_for_tasks(&emitted).await?;
     }
 
     // The first debit would do; the second would not; so neither happens, and no event tells of one.

@@ -7,22 +7,22 @@ use pointsman_core::store::TaskFilter;
 use super::*;
 
 #[tokio::test]
-async fn what_a_handler_emits_names_its_cause_and_keeps_the_trace() {
-    let home = Home::new();
-    let bus = Bus::builder(&home.url())
+async fn events_emitted_by_a_handler_name_their_cause_and_keep_the_trace() {
+    let folder = StoreFolder::new();
+    let bus = Bus::builder(&folder.url())
         .handler("index", |event: Published, ctx: Ctx| async move { ctx.emit(Indexed { id: event.id }) })
         .on::<Published>("index")
         .start()
         .await
         .unwrap();
     let request = RequestContext::new().request_id("r-1").ip("192.0.2.1".parse().unwrap());
-    let how = Emit::new().context(request).tenant("shop");
-    let emitted = bus.emit_with(Published::new(1), how).await.unwrap();
-    only_task(&bus, &emitted).await;
+    let options = EmitOptions::new().context(request).tenant("shop");
+    let emitted = bus.emit_with(Published::new(1), options).await.unwrap();
+    wait_for_only_task(&bus, &emitted).await;
 
-    let events = journal(&bus).await;
+    let events = read_journal(&bus).await;
     let indexed = events.iter().find(|event| event.is::<Indexed>()).unwrap();
-    assert_eq!(indexed.to::<Indexed>().unwrap(), Indexed { id: 1 });
+    assert_eq!(indexed.parse_value::<Indexed>().unwrap(), Indexed { id: 1 });
     assert_eq!(indexed.cause.unwrap().event, Some(emitted.id));
     assert_eq!(indexed.prev, Some(emitted.id), "it is about the same object");
     assert_eq!(indexed.tenant.as_str(), "shop");
@@ -32,10 +32,10 @@ async fn what_a_handler_emits_names_its_cause_and_keeps_the_trace() {
 
 #[tokio::test]
 async fn an_attempt_that_fails_has_emitted_nothing() {
-    let home = Home::new();
-    let at_once =
+    let folder = StoreFolder::new();
+    let retries_without_delay =
         RetryPolicy { max: 2, backoff: Backoff::Fixed, delay: Duration::ZERO, max_delay: Duration::ZERO };
-    let bus = Bus::builder(&home.url())
+    let bus = Bus::builder(&folder.url())
         .handler("index", |event: Published, ctx: Ctx| async move {
             ctx.emit(Indexed { id: event.id })?;
             match ctx.attempt() {
@@ -43,78 +43,83 @@ async fn an_attempt_that_fails_has_emitted_nothing() {
                 _ => Ok(()),
             }
         })
-        .retry(at_once)
+        .retry_policy(retries_without_delay)
         .on::<Published>("index")
         .start()
         .await
         .unwrap();
-    let task = run_one(&bus, Published::new(1)).await;
+    let task = emit_and_wait(&bus, Published::new(1)).await;
     assert_eq!(task.attempts.len(), 3);
-    let events = journal(&bus).await;
+    let events = read_journal(&bus).await;
     assert_eq!(events.iter().filter(|event| event.is::<Indexed>()).count(), 1);
     bus.stop().await;
 }
 
 #[tokio::test]
-async fn lines_of_the_context_stand_in_the_log_in_order() {
-    let home = Home::new();
-    let bus = Bus::builder(&home.url())
+async fn log_lines_of_the_context_keep_their_order() {
+    let folder = StoreFolder::new();
+    let bus = Bus::builder(&folder.url())
         .handler("index", |ctx: Ctx| async move {
-            ctx.log("begun");
-            ctx.log_error("stumbled");
+            ctx.log("started");
+            ctx.log_error("failed");
             ctx.log("ended");
         })
         .on::<Published>("index")
         .start()
         .await
         .unwrap();
-    let task = run_one(&bus, Published::new(1)).await;
-    let lines: Vec<_> =
-        bus.logs(&task.id).await.unwrap().into_iter().map(|line| (line.level, line.message)).collect();
-    let expected = [(Level::Info, "begun"), (Level::Error, "stumbled"), (Level::Info, "ended")];
+    let task = emit_and_wait(&bus, Published::new(1)).await;
+    let lines: Vec<_> = bus
+        .read_task_logs(&task.id)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|line| (line.level, line.message))
+        .collect();
+    let expected = [(Level::Info, "started"), (Level::Error, "failed"), (Level::Info, "ended")];
     assert_eq!(lines, expected.map(|(level, text)| (level, text.to_owned())));
     bus.stop().await;
 }
 
 #[tokio::test]
-async fn a_context_takes_nothing_after_the_end() {
-    let home = Home::new();
-    let (probe, mut seen) = Probe::<Ctx>::new();
-    let bus = Bus::builder(&home.url())
+async fn context_rejects_events_after_the_attempt_has_ended() {
+    let folder = StoreFolder::new();
+    let (probe, mut received) = Probe::<Ctx>::new();
+    let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("leak", |ctx: Ctx, State(probe): State<Probe<Ctx>>| async move { probe.saw(ctx) })
+        .handler("leak", |ctx: Ctx, State(probe): State<Probe<Ctx>>| async move { probe.send(ctx) })
         .on::<Published>("leak")
         .start()
         .await
         .unwrap();
-    run_one(&bus, Published::new(1)).await;
-    let ctx = saw(&mut seen).await;
+    emit_and_wait(&bus, Published::new(1)).await;
+    let ctx = receive(&mut received).await;
     assert_eq!(ctx.emit(Indexed { id: 1 }), Err(CtxError::AttemptEnded));
-    assert_eq!(journal(&bus).await.len(), 1);
+    assert_eq!(read_journal(&bus).await.len(), 1);
     bus.stop().await;
 }
 
 #[tokio::test]
-async fn an_idempotency_key_has_no_place_in_an_attempt() {
-    let home = Home::new();
-    let bus = Bus::builder(&home.url())
+async fn idempotency_key_is_rejected_inside_an_attempt() {
+    let folder = StoreFolder::new();
+    let bus = Bus::builder(&folder.url())
         .handler("index", |ctx: Ctx| async move {
-            ctx.emit_with(Indexed { id: 1 }, Emit::new().idempotency_key("k"))
+            ctx.emit_with(Indexed { id: 1 }, EmitOptions::new().idempotency_key("k"))
                 .map_err(HandlerError::permanent)
         })
         .on::<Published>("index")
         .start()
         .await
         .unwrap();
-    let task = run_one(&bus, Published::new(1)).await;
+    let task = emit_and_wait(&bus, Published::new(1)).await;
     assert!(task.error.unwrap().contains("idempotency key"));
     bus.stop().await;
 }
 
 #[tokio::test]
-async fn a_handler_may_use_the_bus_and_its_events_name_their_cause() {
-    let home = Home::new();
-    let bus = Bus::builder(&home.url())
+async fn events_emitted_through_the_bus_name_their_cause() {
+    let folder = StoreFolder::new();
+    let bus = Bus::builder(&folder.url())
         .handler("index", |event: Published, bus: Bus| async move {
             let id = event.id;
             bus.emit(Indexed { id }).await?;
@@ -129,8 +134,8 @@ async fn a_handler_may_use_the_bus_and_its_events_name_their_cause() {
         .await
         .unwrap();
     let emitted = bus.emit(Published::new(1)).await.unwrap();
-    assert_eq!(only_task(&bus, &emitted).await.error, None);
-    let events = journal(&bus).await;
+    assert_eq!(wait_for_only_task(&bus, &emitted).await.error, None);
+    let events = read_journal(&bus).await;
     assert_eq!(events.len(), 4);
     assert!(events[0].cause.is_none());
     assert!(
@@ -140,15 +145,15 @@ async fn a_handler_may_use_the_bus_and_its_events_name_their_cause() {
 }
 
 #[tokio::test]
-async fn an_event_that_causes_itself_is_stopped_whichever_way_it_is_emitted() {
+async fn event_storm_is_stopped_whether_emitted_by_context_or_bus() {
     async fn by_context(event: Published, ctx: Ctx) -> Result<(), HandlerError> {
         Ok(ctx.emit(event)?)
     }
     async fn by_bus(event: Indexed, bus: Bus) -> Result<(), HandlerError> {
         bus.emit(event).await.map(|_| ()).map_err(HandlerError::permanent)
     }
-    let home = Home::new();
-    let bus = Bus::builder(&home.url())
+    let folder = StoreFolder::new();
+    let bus = Bus::builder(&folder.url())
         .handler("by_context", by_context)
         .handler("by_bus", by_bus)
         .on::<Published>("by_context")
@@ -160,24 +165,24 @@ async fn an_event_that_causes_itself_is_stopped_whichever_way_it_is_emitted() {
     bus.emit(Published::new(1)).await.unwrap();
     bus.emit(Indexed { id: 2 }).await.unwrap();
     let mut depths = Vec::new();
-    let storms = 2 * (usize::from(MAX_DEPTH) + 1);
-    while depths.len() < storms {
-        let seen = within(watch.next()).await.unwrap();
-        // The engine tells of the failures at the end of each storm.
-        if !seen.is_engine() {
-            depths.push(seen.depth());
+    let event_count = 2 * (usize::from(MAX_DEPTH) + 1);
+    while depths.len() < event_count {
+        let received = with_timeout(watch.next()).await.unwrap();
+        // The engine publishes the failure at the end of each storm.
+        if !received.is_engine() {
+            depths.push(received.depth());
         }
     }
     assert_eq!(depths.iter().filter(|depth| **depth == MAX_DEPTH).count(), 2);
 
     let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
     let store = bus.engine().store();
-    let both = async {
+    let both_failed = async {
         while store.tasks(failed.clone(), None, 10).await.unwrap().tasks.len() < 2 {
             tokio::task::yield_now().await
         }
     };
-    within(both).await;
-    assert_eq!(journal(&bus).await.len(), storms);
+    with_timeout(both_failed).await;
+    assert_eq!(read_journal(&bus).await.len(), event_count);
     bus.stop().await;
 }
