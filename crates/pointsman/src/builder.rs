@@ -51,8 +51,8 @@ pub enum StartError {
     DuplicateChain(ChainPath),
     #[error("{kind} is routed to the chain {chain}, which does not exist")]
     UnknownChain { kind: HandlingKey, chain: ChainPath },
-    #[error("the handler {handler} cannot run: {source}")]
-    MissingState { handler: HandlerName, source: MissingState },
+    #[error("the handler {handler} cannot run: {missing_state}")]
+    MissingState { handler: HandlerName, missing_state: MissingState },
     #[error("the engine did not start")]
     Store(#[from] StoreError),
 }
@@ -197,8 +197,10 @@ impl<Last> BusBuilder<Last> {
             return Err(error);
         }
         for handler in &plan.handlers {
-            (handler.check_states)(&plan.states)
-                .map_err(|source| StartError::MissingState { handler: handler.def.name.clone(), source })?;
+            (handler.check_states)(&plan.states).map_err(|missing_state| StartError::MissingState {
+                handler: handler.def.name.clone(),
+                missing_state,
+            })?;
         }
         let resources = Arc::new(BusResources::new(plan.states));
         let to_spec = |handler: RegisteredHandler| HandlerSpec {
