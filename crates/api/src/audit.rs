@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct AuditList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(rename = "deeds")]
     pub entries: Vec<AuditEntryBody>,
     /// Pass it as `before` to read the next page; null at the end.

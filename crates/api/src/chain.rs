@@ -12,7 +12,7 @@ use crate::RuleBody;
 pub struct ChainList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub chains: Vec<ChainBody>,
 }
 
@@ -21,7 +21,7 @@ pub struct ChainList {
 pub struct ChainDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub chain: ChainBody,
 }

@@ -86,7 +86,8 @@ pub struct EventCauseBody {
 #[serde(rename_all = "camelCase")]
 pub struct EventDetail {
     /// The newest id when this was read.
-    pub event_id: u64,
+    #[serde(rename = "eventId")]
+    pub newest_event_id: u64,
     pub event: EventSnapshot,
     /// Null if nothing inside Pointsman caused it.
     pub cause: Option<EventCauseBody>,
@@ -114,7 +115,8 @@ pub struct CausedEventBody {
 #[serde(rename_all = "camelCase")]
 pub struct ObjectDetail {
     /// The newest id when this was read.
-    pub event_id: u64,
+    #[serde(rename = "eventId")]
+    pub newest_event_id: u64,
     pub key: String,
     pub tenant: String,
     /// The id of the object's last event; kept even after that event has expired.

@@ -13,7 +13,7 @@ use crate::RuleBody;
 pub struct HandlerList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub handlers: Vec<HandlerBody>,
 }
 
@@ -22,7 +22,7 @@ pub struct HandlerList {
 pub struct HandlerDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub handler: HandlerBody,
 }

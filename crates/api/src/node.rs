@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct NodeList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub nodes: Vec<NodeBody>,
 }
 

@@ -12,7 +12,7 @@ use crate::task::format_optional_time;
 pub struct OrderList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub orders: Vec<OrderBody>,
     /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
@@ -23,7 +23,7 @@ pub struct OrderList {
 pub struct OrderBody {
     /// The newest event id when this was read. Absent within a list, which has its own.
     #[serde(rename = "eventId", default, skip_serializing_if = "Option::is_none")]
-    pub event_id: Option<u64>,
+    pub newest_event_id: Option<u64>,
     /// Its full name: `/chain/path,id`.
     pub path: String,
     pub chain: String,
@@ -80,7 +80,7 @@ impl From<&OrderView> for OrderBody {
             due: format_optional_time(*due),
         });
         Self {
-            event_id: None,
+            newest_event_id: None,
             path: order.key.to_string(),
             chain: order.key.chain.to_string(),
             id: order.key.id.to_string(),

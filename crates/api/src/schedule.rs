@@ -11,7 +11,7 @@ use crate::RuleBody;
 pub struct ScheduleList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub schedules: Vec<ScheduleBody>,
     /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
@@ -22,7 +22,7 @@ pub struct ScheduleList {
 pub struct ScheduleDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub schedule: ScheduleBody,
 }
@@ -39,7 +39,7 @@ pub struct ScheduleBody {
     #[serde(rename = "words")]
     pub description: String,
     pub timezone: String,
-    /// What it creates when it fires; null if it is not defined.
+    /// The event, run or order that it creates when it fires; null if it is not defined.
     #[serde(rename = "makes")]
     pub action: Option<ScheduleActionBody>,
     /// `one`, `all` or `none`; null if it is not defined.
@@ -64,7 +64,7 @@ pub struct ScheduleBody {
     pub rules: Vec<RuleBody>,
 }
 
-/// What a schedule creates when it fires: an event, a run of a source's collection, or an order.
+/// The action of a schedule when it fires: it emits an event, runs a source's collection, or adds an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleActionBody {
@@ -123,13 +123,13 @@ impl From<&Fire> for FireBody {
 pub struct FireList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub fires: Vec<FireBody>,
     /// Pass it as `before` to read the next page; null at the end.
     pub next: Option<String>,
 }
 
-/// What a schedule that was run at once has created: an event, a source's task, or an order.
+/// The event, source's task or order that a schedule has created when it was run at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunScheduleResponse {
     #[serde(rename = "eventId", default, skip_serializing_if = "Option::is_none")]

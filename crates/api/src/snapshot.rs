@@ -30,7 +30,7 @@ pub struct EventSnapshot {
     #[schema(required = false)]
     pub sub: Option<String>,
     /// The payload. Engine events have their fields in its place.
-    // Those are kept as an object.
+    // The fields are kept as one JSON object.
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Json,
     #[schema(required = false)]

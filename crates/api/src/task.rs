@@ -77,7 +77,7 @@ impl From<&Task> for TaskBody {
 pub struct TaskDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub task: TaskBody,
     /// The running attempt.
@@ -137,7 +137,7 @@ impl From<&Attempt> for EndedAttemptBody {
 pub struct TaskList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub tasks: Vec<TaskBody>,
     /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
@@ -148,7 +148,7 @@ pub struct TaskList {
 pub struct LogList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub logs: Vec<LogLineBody>,
 }
 

@@ -12,7 +12,7 @@ use crate::task::format_optional_time;
 pub struct TaskWhyBody {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub task_id: String,
     /// `SCHEDULED`, `RUNNING`, `SUCCESS`, `FAILED` or `CANCELED`.
     pub status: String,
@@ -30,9 +30,9 @@ pub struct TaskGateBody {
     #[schema(value_type = String)]
     pub gate: GateKind,
     pub open: bool,
-    /// What was checked, and what closes the gate.
+    /// The condition that was checked, and why the gate is closed.
     pub detail: String,
-    /// When it opens by itself, or empty if that is unknown.
+    /// When it opens without intervention, or empty if that is unknown.
     pub until: String,
     /// The tasks that close it.
     pub tasks: Vec<String>,

@@ -23,7 +23,7 @@ use crate::{Event, UnitOfWork, attempt_scope};
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Tasks are read again after this time, in case a change notification was missed.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How many log lines are read at a time.
+/// The number of log lines that are read at a time.
 const LOG_PAGE_LINES: usize = 1000;
 
 /// A durable event bus inside a program. Cheap to clone.

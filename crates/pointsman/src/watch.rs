@@ -12,7 +12,7 @@ use pointsman_engine::Engine;
 
 use crate::RawEvent;
 
-/// How many events are read at a time.
+/// The number of events that are read at a time.
 const PAGE_EVENTS: usize = 256;
 
 /// The matching events of the journal, in order and without a gap.

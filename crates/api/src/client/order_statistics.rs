@@ -12,7 +12,7 @@ use super::{Client, Result};
 pub struct OrderStatisticsBody {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub statistics: OrderStatistics,
 }

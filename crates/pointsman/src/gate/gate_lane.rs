@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pointsman_core::EventId;
 
-use super::positions::{EventOrder, ObjectPosition};
+use super::positions::{ObjectPosition, SequenceStatus};
 use super::{IncomingEvent, MissingEvent, TenantObjectKey};
 
 /// The event in progress and the waiting events of one object.
@@ -64,12 +64,12 @@ impl<T> GateLane<T> {
         &mut self,
         object: &TenantObjectKey,
         position: ObjectPosition,
-    ) -> Option<(EventOrder, IncomingEvent<T>)> {
+    ) -> Option<(SequenceStatus, IncomingEvent<T>)> {
         let (prev, id) = *self.waiting.keys().next()?;
         match position.classify_event(id, Some(prev)) {
-            EventOrder::Later { .. } => None,
-            order @ (EventOrder::AlreadyHandled | EventOrder::Next | EventOrder::Fork) => {
-                self.remove_waiting(object, (prev, id)).map(|event| (order, event))
+            SequenceStatus::Later { .. } => None,
+            status @ (SequenceStatus::AlreadyHandled | SequenceStatus::Next | SequenceStatus::Fork) => {
+                self.remove_waiting(object, (prev, id)).map(|event| (status, event))
             }
         }
     }

@@ -96,7 +96,7 @@ pub use rusqlite;
 pub use sqlite_positions::SqlitePositions;
 
 use gate_lane::GateLane;
-use positions::EventOrder;
+use positions::SequenceStatus;
 
 /// Limits of the events that wait in a gate. They count events, whatever their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl<T, P: PositionStore> Gate<T, P> {
     /// Receives an event and decides what to do with it. Events without a key are always ready.
     pub fn receive(&mut self, event: IncomingEvent<T>, now: Instant) -> Result<GateDecision<T>, P::Error> {
         let Some(object) = event.object.clone() else { return Ok(GateDecision::Ready(event)) };
-        let mut order = self.read_position(&object)?.classify_event(event.id, event.prev);
+        let mut status = self.read_position(&object)?.classify_event(event.id, event.prev);
         let lane = self.lanes.get(&object);
         if lane.is_some_and(|lane| lane.contains(event.id)) {
             return Ok(GateDecision::Duplicate);
@@ -171,26 +171,26 @@ impl<T, P: PositionStore> Gate<T, P> {
         let in_progress = lane.and_then(|lane| lane.in_progress);
         // The position may be ahead of `mark_done`, if it was written with the consumer's own rows.
         if let Some(predecessor) =
-            in_progress.filter(|_| order == EventOrder::Next && event.prev == in_progress)
+            in_progress.filter(|_| status == SequenceStatus::Next && event.prev == in_progress)
         {
-            order = EventOrder::Later { predecessor };
+            status = SequenceStatus::Later { predecessor };
         }
         let is_full = self.waiting_count >= self.limits.max_waiting
             || lane.map_or(0, GateLane::waiting_count) >= self.limits.max_waiting_per_object;
-        Ok(match order {
-            EventOrder::AlreadyHandled => GateDecision::Duplicate,
-            EventOrder::Next if in_progress.is_none() => {
+        Ok(match status {
+            SequenceStatus::AlreadyHandled => GateDecision::Duplicate,
+            SequenceStatus::Next if in_progress.is_none() => {
                 self.lanes.entry(object).or_default().in_progress = Some(event.id);
                 GateDecision::Ready(event)
             }
             // If it is the next, another event with the same predecessor is in progress.
-            EventOrder::Next | EventOrder::Fork => {
+            SequenceStatus::Next | SequenceStatus::Fork => {
                 GateDecision::Hole(Hole { event, reason: HoleReason::Fork })
             }
-            EventOrder::Later { .. } if is_full => {
+            SequenceStatus::Later { .. } if is_full => {
                 GateDecision::Hole(Hole { event, reason: HoleReason::Full })
             }
-            EventOrder::Later { predecessor } => {
+            SequenceStatus::Later { predecessor } => {
                 self.lanes.entry(object).or_default().insert_waiting(
                     predecessor,
                     event.id,
@@ -245,7 +245,7 @@ impl<T, P: PositionStore> Gate<T, P> {
             return Err(GateError::OlderEventWaits { id: to, first });
         }
         let position = self.read_position(object).map_err(GateError::PositionStore)?;
-        if position.classify_event(to, None) == EventOrder::AlreadyHandled {
+        if position.classify_event(to, None) == SequenceStatus::AlreadyHandled {
             return Ok(Vec::new());
         }
         let position = ObjectPosition::HandledUpTo(EventId::from_i64(to.as_i64() - 1));
@@ -276,10 +276,10 @@ impl<T, P: PositionStore> Gate<T, P> {
     /// Takes the waiting events that the position unblocks. No event of the object may be in progress.
     fn take_unblocked(&mut self, object: &TenantObjectKey, position: ObjectPosition) -> Vec<GateDecision<T>> {
         let mut decisions = Vec::new();
-        while let Some((order, event)) =
+        while let Some((status, event)) =
             self.lanes.get_mut(object).and_then(|lane| lane.take_first_unblocked(object, position))
         {
-            if order == EventOrder::Next {
+            if status == SequenceStatus::Next {
                 decisions.push(self.start_event(object, event));
                 return decisions;
             }

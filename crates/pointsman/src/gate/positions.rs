@@ -18,9 +18,9 @@ pub enum ObjectPosition {
     HandledUpTo(EventId),
 }
 
-/// The order of an event relative to an [`ObjectPosition`].
+/// The status of an event relative to an [`ObjectPosition`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventOrder {
+pub(super) enum SequenceStatus {
     AlreadyHandled,
     Next,
     /// It follows an event that is not handled yet.
@@ -33,19 +33,19 @@ pub(super) enum EventOrder {
 
 impl ObjectPosition {
     /// Classifies an event by its id and its predecessor. All decisions of a gate are based on this rule.
-    pub(super) fn classify_event(self, id: EventId, prev: Option<EventId>) -> EventOrder {
+    pub(super) fn classify_event(self, id: EventId, prev: Option<EventId>) -> SequenceStatus {
         let (Self::LastHandled(last) | Self::HandledUpTo(last)) = self;
         if id <= last {
-            return EventOrder::AlreadyHandled;
+            return SequenceStatus::AlreadyHandled;
         }
         match (self, prev) {
-            (Self::LastHandled(_) | Self::HandledUpTo(_), Some(prev)) if prev >= id => EventOrder::Fork,
+            (Self::LastHandled(_) | Self::HandledUpTo(_), Some(prev)) if prev >= id => SequenceStatus::Fork,
             (Self::LastHandled(_) | Self::HandledUpTo(_), Some(prev)) if prev > last => {
-                EventOrder::Later { predecessor: prev }
+                SequenceStatus::Later { predecessor: prev }
             }
-            (Self::LastHandled(_), prev) if prev == Some(last) => EventOrder::Next,
-            (Self::LastHandled(_), _) => EventOrder::Fork,
-            (Self::HandledUpTo(_), _) => EventOrder::Next,
+            (Self::LastHandled(_), prev) if prev == Some(last) => SequenceStatus::Next,
+            (Self::LastHandled(_), _) => SequenceStatus::Fork,
+            (Self::HandledUpTo(_), _) => SequenceStatus::Next,
         }
     }
 }

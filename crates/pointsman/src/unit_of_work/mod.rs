@@ -186,7 +186,7 @@ fn run_hook(hook: &str, run: impl FnOnce()) {
         tracing::error!(
             hook,
             error = panic_message(&*panic),
-            "a hook of a unit of work panicked; the outcome of the commit stands and the remaining hooks run; fix the hook"
+            "a hook of a unit of work panicked; the commit or rollback is unaffected and the remaining hooks run; fix the hook"
         );
     }
 }

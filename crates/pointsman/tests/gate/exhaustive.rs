@@ -167,7 +167,7 @@ fn check_arrivals(history: &[Event], arrivals: &[Event], timing: CompletionTimin
         let order: Vec<EventId> = check.model.handled.iter().filter(of_key).map(|event| event.id).collect();
         assert!(order.is_sorted_by(|a, b| a < b), "{order:?} from {arrivals:?}");
     }
-    assert_eq!(ids(&check.model.handled), arrived, "whatever came is handled, once: {arrivals:?}");
+    assert_eq!(ids(&check.model.handled), arrived, "every arrived event is handled once: {arrivals:?}");
     for event in history {
         check.receive(event);
     }
