@@ -2,7 +2,7 @@ use pointsman::StartError;
 
 use super::*;
 
-async fn do_nothing(_: Published) {}
+async fn do_nothing(_: RecordPublished) {}
 
 #[tokio::test]
 async fn invalid_builders_fail_before_the_store_is_opened() {
@@ -16,7 +16,7 @@ async fn invalid_builders_fail_before_the_store_is_opened() {
     let error = start(Bus::builder(&url).handler("h", do_nothing).handler("h", do_nothing)).await;
     assert_eq!(error.to_string(), "there are two handlers named h");
 
-    let error = start(Bus::builder(&url).handler("h", do_nothing).on::<Published>("other")).await;
+    let error = start(Bus::builder(&url).handler("h", do_nothing).on::<RecordPublished>("other")).await;
     assert_eq!(
         error.to_string(),
         "record.published is routed to the handler other, which does not exist; add it with `handler`"
@@ -48,13 +48,13 @@ async fn unknown_store_kinds_and_missing_folders_are_rejected() {
 async fn restarted_bus_continues_the_journal() {
     let folder = StoreFolder::new();
     let first = Bus::builder(&folder.url()).start().await.unwrap();
-    let one = first.emit(Published::new(1)).await.unwrap();
+    let one = first.emit(RecordPublished::new(1)).await.unwrap();
     first.stop().await;
 
     let second =
         Bus::builder(&folder.url()).handler("h", do_nothing).on_key("record", "h").start().await.unwrap();
     assert!(one.tasks.is_empty(), "it was journaled before the handler was added");
-    let two = second.emit(Published::new(1)).await.unwrap();
+    let two = second.emit(RecordPublished::new(1)).await.unwrap();
     assert!(two.id > one.id);
     assert_eq!(two.prev, Some(one.id));
     assert_eq!(wait_for_only_task(&second, &two).await.life.state.status(), Status::Done);
@@ -65,22 +65,26 @@ async fn restarted_bus_continues_the_journal() {
 async fn tasks_left_by_a_stopped_bus_are_run_by_the_next_one() {
     let folder = StoreFolder::new();
     let first = Bus::builder(&folder.url())
-        .handler("h", |_: Published, ctx: Ctx| async move { ctx.cancelled().await })
-        .on::<Published>("h")
+        .handler("h", |_: RecordPublished, ctx: Ctx| async move { ctx.cancelled().await })
+        .on::<RecordPublished>("h")
         .workers(1)
         .start()
         .await
         .unwrap();
     let mut emitted = Vec::new();
     for id in 0..5 {
-        emitted.push(first.emit(Published::new(id)).await.unwrap());
+        emitted.push(first.emit(RecordPublished::new(id)).await.unwrap());
     }
     // As good as killed: nothing is drained, and the store is closed under it.
     first.engine().stop(std::time::Duration::ZERO).await;
     first.engine().store().close();
 
-    let second =
-        Bus::builder(&folder.url()).handler("h", do_nothing).on::<Published>("h").start().await.unwrap();
+    let second = Bus::builder(&folder.url())
+        .handler("h", do_nothing)
+        .on::<RecordPublished>("h")
+        .start()
+        .await
+        .unwrap();
     for one in &emitted {
         assert_eq!(wait_for_only_task(&second, one).await.life.state.status(), Status::Done);
     }

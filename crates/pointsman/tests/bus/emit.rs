@@ -16,13 +16,13 @@ struct Note {
 async fn events_of_one_object_name_their_predecessor() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
-    let one = bus.emit(Published::new(1)).await.unwrap();
-    let other = bus.emit(Published::new(2)).await.unwrap();
-    let both = bus.emit_all([Published::new(1), Published::new(1)]).await.unwrap();
+    let one = bus.emit(RecordPublished::new(1)).await.unwrap();
+    let other = bus.emit(RecordPublished::new(2)).await.unwrap();
+    let both = bus.emit_all([RecordPublished::new(1), RecordPublished::new(1)]).await.unwrap();
     assert_eq!((one.prev, other.prev), (None, None));
     assert_eq!((both[0].prev, both[1].prev), (Some(one.id), Some(both[0].id)));
     assert!(one.id < other.id && other.id < both[0].id && both[0].id < both[1].id);
-    assert!(bus.emit_all(Vec::<Published>::new()).await.unwrap().is_empty());
+    assert!(bus.emit_all(Vec::<RecordPublished>::new()).await.unwrap().is_empty());
     bus.stop().await;
 }
 
@@ -31,21 +31,21 @@ async fn repeated_idempotency_key_returns_the_first_result_and_rejects_other_con
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     let once = || EmitOptions::new().idempotency_key("import-7").delay(Duration::from_secs(3600));
-    let first = bus.emit_with(Published::new(1), once()).await.unwrap();
-    let again = bus.emit_with(Published::new(1), once()).await.unwrap();
+    let first = bus.emit_with(RecordPublished::new(1), once()).await.unwrap();
+    let again = bus.emit_with(RecordPublished::new(1), once()).await.unwrap();
     assert!(!first.is_repeat && again.is_repeat);
     assert_eq!((first.id, &first.tasks), (again.id, &again.tasks));
 
     for other in [
-        bus.emit_with(Published::new(2), once()).await,
-        bus.emit_with(Published::new(1), once().priority(7)).await,
-        bus.emit_with(Published::new(1), once().delay(Duration::ZERO)).await,
+        bus.emit_with(RecordPublished::new(2), once()).await,
+        bus.emit_with(RecordPublished::new(1), once().priority(7)).await,
+        bus.emit_with(RecordPublished::new(1), once().delay(Duration::ZERO)).await,
     ] {
         let error = other.unwrap_err();
         assert!(matches!(&error, EmitError::NotJournaled(_)), "{error}");
         assert!(error.to_string().contains("import-7"), "{error}");
     }
-    let other_tenant = bus.emit_with(Published::new(1), once().tenant("other")).await.unwrap();
+    let other_tenant = bus.emit_with(RecordPublished::new(1), once().tenant("other")).await.unwrap();
     assert!(!other_tenant.is_repeat);
     assert_eq!(read_journal(&bus).await.len(), 2);
     bus.stop().await;
@@ -55,13 +55,13 @@ async fn repeated_idempotency_key_returns_the_first_result_and_rejects_other_con
 async fn delayed_event_is_journaled_now_and_handled_later() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url())
-        .handler("h", |_: Published| async {})
-        .on::<Published>("h")
+        .handler("h", |_: RecordPublished| async {})
+        .on::<RecordPublished>("h")
         .start()
         .await
         .unwrap();
     let delay = Duration::from_secs(3600);
-    let emitted = bus.emit_with(Published::new(1), EmitOptions::new().delay(delay)).await.unwrap();
+    let emitted = bus.emit_with(RecordPublished::new(1), EmitOptions::new().delay(delay)).await.unwrap();
     assert_eq!(read_journal(&bus).await.len(), 1);
     let task = bus.read_task(&emitted.tasks[0]).await.unwrap().unwrap();
     let TaskState::New { due } = task.life.state else { panic!("{:?}", task.life) };
@@ -84,7 +84,7 @@ async fn options_override_the_priority_of_the_event_type() {
     let note = || Note { key: "n".into() };
     assert_eq!(priority_of(bus.emit(note()).await.unwrap()).await, 500);
     assert_eq!(priority_of(bus.emit_with(note(), EmitOptions::new().priority(9)).await.unwrap()).await, 9);
-    assert_eq!(priority_of(bus.emit(Published::new(1)).await.unwrap()).await, 100);
+    assert_eq!(priority_of(bus.emit(RecordPublished::new(1)).await.unwrap()).await, 100);
     bus.stop().await;
 }
 
@@ -109,7 +109,7 @@ async fn invalid_events_are_rejected_and_not_stored() {
     }
     let reserved = bus.emit(ReservedTypeEvent {}).await.unwrap_err();
     assert!(reserved.to_string().contains("task is the name of a frame of the event stream"), "{reserved}");
-    let long = Published { id: 1, title: "x".repeat(2 << 20) };
+    let long = RecordPublished { id: 1, title: "x".repeat(2 << 20) };
     assert!(matches!(bus.emit(long).await, Err(EmitError::InvalidEvent(_))));
     assert!(read_journal(&bus).await.is_empty());
     bus.stop().await;
@@ -119,13 +119,13 @@ async fn invalid_events_are_rejected_and_not_stored() {
 async fn watch_returns_every_event_once_and_in_order() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
-    bus.emit(Published::new(0)).await.unwrap();
+    bus.emit(RecordPublished::new(0)).await.unwrap();
     let stream = bus.watch().await.unwrap().into_stream();
     let producer = bus.clone();
     let emitting = tokio::spawn(async move {
         let mut ids = Vec::new();
         for id in 0..500 {
-            ids.push(producer.emit(Published::new(id % 7)).await.unwrap().id);
+            ids.push(producer.emit(RecordPublished::new(id % 7)).await.unwrap().id);
         }
         ids
     });
@@ -139,7 +139,7 @@ async fn watch_returns_every_event_once_and_in_order() {
 async fn watch_after_an_unassigned_id_is_torn() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
-    bus.emit(Published::new(0)).await.unwrap();
+    bus.emit(RecordPublished::new(0)).await.unwrap();
     let mut watch = bus.watch_after(EventId::MAX, pointsman::Filter::default());
     assert_eq!(with_timeout(watch.next()).await.unwrap_err(), WatchError::Torn(EventId::MAX));
     bus.stop().await;

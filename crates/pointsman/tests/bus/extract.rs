@@ -4,9 +4,9 @@ use super::*;
 
 #[tokio::test]
 async fn handler_arguments_are_extracted_from_the_attempt() {
-    type Received = (Published, TaskInfo, RequestContext, RawEvent, &'static str);
+    type Received = (RecordPublished, TaskInfo, RequestContext, RawEvent, &'static str);
     async fn handler(
-        event: Published,
+        event: RecordPublished,
         ctx: Ctx,
         task: TaskInfo,
         request: RequestContext,
@@ -24,7 +24,7 @@ async fn handler_arguments_are_extracted_from_the_attempt() {
         .state(probe)
         .state("shared")
         .handler("h", handler)
-        .on::<Published>("h")
+        .on::<RecordPublished>("h")
         .start()
         .await
         .unwrap();
@@ -35,13 +35,13 @@ async fn handler_arguments_are_extracted_from_the_attempt() {
         .referer("https://example.org/")
         .request_id("r-1")
         .traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-    let first = bus.emit(Published::new(1)).await.unwrap();
+    let first = bus.emit(RecordPublished::new(1)).await.unwrap();
     let emitted =
-        bus.emit_with(Published::new(1), EmitOptions::new().context(request.clone())).await.unwrap();
+        bus.emit_with(RecordPublished::new(1), EmitOptions::new().context(request.clone())).await.unwrap();
 
     receive(&mut received).await;
     let (event, task, context, raw, word) = receive(&mut received).await;
-    assert_eq!(event, Published::new(1));
+    assert_eq!(event, RecordPublished::new(1));
     assert_eq!(context, request);
     assert_eq!((task.event, task.prev, task.prev_sent), (Some(emitted.id), Some(first.id), Some(first.id)));
     assert_eq!((task.handler.as_str(), task.attempt, task.retries, task.is_late), ("h", 1, 0, false));
@@ -65,12 +65,12 @@ async fn handler_of_a_parent_type_gets_subtypes_and_each_event_once() {
         })
         .lane_ordering(Order::Key)
         .on_key("record", "audit")
-        .on::<Published>("audit")
+        .on::<RecordPublished>("audit")
         .start()
         .await
         .unwrap();
-    let published = bus.emit(Published::new(1)).await.unwrap();
-    let indexed = bus.emit(Indexed { id: 1 }).await.unwrap();
+    let published = bus.emit(RecordPublished::new(1)).await.unwrap();
+    let indexed = bus.emit(RecordIndexed { id: 1 }).await.unwrap();
     assert_eq!((published.tasks.len(), indexed.tasks.len()), (1, 1));
     wait_for_only_task(&bus, &indexed).await;
     assert_eq!(
@@ -97,13 +97,13 @@ async fn synchronous_handlers_run_first_and_in_order() {
         .handler("first", report("first"))
         .handler("second", report("second"))
         .on_key("record", "queued")
-        .on_sync::<Published>("first")
+        .on_sync::<RecordPublished>("first")
         .on_key_sync("record.published", "second")
         .start()
         .await
         .unwrap();
     for id in 0..20 {
-        bus.emit(Published::new(id)).await.unwrap();
+        bus.emit(RecordPublished::new(id)).await.unwrap();
         assert_eq!(
             [receive(&mut received).await, receive(&mut received).await, receive(&mut received).await],
             ["first", "second", "queued"]
@@ -116,17 +116,17 @@ async fn synchronous_handlers_run_first_and_in_order() {
 async fn payload_of_another_type_fails_for_good_with_the_reason() {
     #[derive(Event, Serialize, Deserialize)]
     #[event(type = "record.published", key = "record:{id}")]
-    struct OlderPublished {
+    struct OlderRecordPublished {
         id: u64,
     }
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url())
-        .handler("h", |_: Published| async {})
-        .on::<Published>("h")
+        .handler("h", |_: RecordPublished| async {})
+        .on::<RecordPublished>("h")
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, OlderPublished { id: 1 }).await;
+    let task = emit_and_wait(&bus, OlderRecordPublished { id: 1 }).await;
     assert_eq!(task.life.state.status(), Status::Error);
     assert_eq!(task.attempts.len(), 1);
     let error = task.error.unwrap();
@@ -149,14 +149,14 @@ async fn programs_can_define_extractors() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url())
         .handler("h", |actor: Actor| async move { Ok::<_, String>(actor.0) })
-        .on::<Published>("h")
+        .on::<RecordPublished>("h")
         .start()
         .await
         .unwrap();
     let by_ann = EmitOptions::new().context(RequestContext::new().with_entry("actor", "ann"));
-    let emitted = bus.emit_with(Published::new(1), by_ann).await.unwrap();
+    let emitted = bus.emit_with(RecordPublished::new(1), by_ann).await.unwrap();
     assert_eq!(wait_for_only_task(&bus, &emitted).await.result.unwrap().as_str(), "\"ann\"");
-    let task = emit_and_wait(&bus, Published::new(2)).await;
+    let task = emit_and_wait(&bus, RecordPublished::new(2)).await;
     assert_eq!((task.error.as_deref(), task.attempts.len()), (Some("no actor in the context"), 1));
     bus.stop().await;
 }

@@ -19,11 +19,11 @@ async fn run_handler<Args: 'static>(handler: impl pointsman::Handler<Args>) -> T
     let bus = Bus::builder(&folder.url())
         .handler("h", handler)
         .retry_policy(retries_without_delay(3))
-        .on::<Published>("h")
+        .on::<RecordPublished>("h")
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, Published::new(1)).await;
+    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
     bus.stop().await;
     task
 }
@@ -42,11 +42,11 @@ async fn handler_that_returns_unit_succeeds() {
 #[tokio::test]
 async fn returned_value_is_the_result_of_the_task() {
     #[derive(Serialize)]
-    struct Indexed {
+    struct IndexResult {
         words: usize,
     }
-    let task = run_handler(|event: Published| async move {
-        Ok::<_, HandlerError>(Indexed { words: event.title.split(' ').count() })
+    let task = run_handler(|event: RecordPublished| async move {
+        Ok::<_, HandlerError>(IndexResult { words: event.title.split(' ').count() })
     })
     .await;
     assert_eq!(task.result.unwrap().as_str(), r#"{"words":2}"#);
@@ -121,11 +121,11 @@ async fn attempt_that_times_out_is_cancelled_and_fails() {
         })
         .retries(0)
         .timeout(Duration::from_millis(50))
-        .on::<Published>("slow")
+        .on::<RecordPublished>("slow")
         .start()
         .await
         .unwrap();
-    let task = emit_and_wait(&bus, Published::new(1)).await;
+    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
     receive(&mut received).await;
     assert_eq!(task.life.state.status(), Status::Error);
     assert!(task.error.unwrap().contains("timed out"));

@@ -25,12 +25,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// The event that most tests emit.
 #[derive(Clone, Debug, PartialEq, Event, Serialize, Deserialize)]
 #[event(type = "record.published", key = "record:{id}")]
-struct Published {
+struct RecordPublished {
     id: u64,
     title: String,
 }
 
-impl Published {
+impl RecordPublished {
     fn new(id: u64) -> Self {
         Self { id, title: format!("number {id}") }
     }
@@ -38,7 +38,7 @@ impl Published {
 
 #[derive(Clone, Debug, PartialEq, Event, Serialize, Deserialize)]
 #[event(type = "record.indexed", key = "record:{id}")]
-struct Indexed {
+struct RecordIndexed {
     id: u64,
 }
 

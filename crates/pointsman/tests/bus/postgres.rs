@@ -46,7 +46,7 @@ async fn events_exist_if_and_only_if_the_commit_did() {
         .map(|id| {
             let mut uow = bus.unit_of_work();
             insert_record(&mut uow, id as i64);
-            uow.emit(Published::new(id)).unwrap();
+            uow.emit(RecordPublished::new(id)).unwrap();
             match id % 3 {
                 0 => uow.on_commit(|_| Err("every third".into())),
                 1 if id % 2 == 0 => uow.on_commit(|_| panic!("some")),
@@ -68,7 +68,7 @@ async fn events_exist_if_and_only_if_the_commit_did() {
     let mut journaled: Vec<_> = read_journal(&bus)
         .await
         .iter()
-        .map(|event| event.parse_value::<Published>().unwrap().id as i64)
+        .map(|event| event.parse_value::<RecordPublished>().unwrap().id as i64)
         .collect();
     journaled.sort_unstable();
     assert_eq!(journaled, committed);
@@ -80,7 +80,7 @@ async fn events_keep_the_order_of_operations_and_their_exact_values() {
     let bus = bus_with_records(&create_database()).await;
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().request_id("r-1"));
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     uow.on_commit(|tx| {
         let rows = tx.query(
             "INSERT INTO records VALUES (1, 'new', now()) RETURNING id, at::text, at > '1970-01-01'",
@@ -91,10 +91,10 @@ async fn events_keep_the_order_of_operations_and_their_exact_values() {
         else {
             return Err(format!("{rows:?}").into());
         };
-        Ok(tx.emit(Indexed { id: *id as u64 })?)
+        Ok(tx.emit(RecordIndexed { id: *id as u64 })?)
     });
     let delayed = EmitOptions::new().priority(7).tenant("shop").delay(Duration::from_secs(3600));
-    uow.emit_with(Published::new(1), delayed).unwrap();
+    uow.emit_with(RecordPublished::new(1), delayed).unwrap();
     let emitted = with_timeout(uow.commit().await.unwrap().wait_until_journaled()).await.unwrap();
     let events = read_journal(&bus).await;
     let journaled: Vec<_> = events
@@ -112,7 +112,7 @@ async fn events_keep_the_order_of_operations_and_their_exact_values() {
         ]
     );
     assert_eq!((emitted[1].prev, emitted[2].prev), (Some(emitted[0].id), None));
-    let expected_value = serde_json::to_string(&Published::new(1)).unwrap();
+    let expected_value = serde_json::to_string(&RecordPublished::new(1)).unwrap();
     assert_eq!(events[0].value.as_str(), expected_value, "byte for byte");
     bus.stop().await;
 }
@@ -120,18 +120,18 @@ async fn events_keep_the_order_of_operations_and_their_exact_values() {
 #[tokio::test]
 async fn events_committed_by_a_handler_name_their_cause() {
     let bus = Bus::builder(&create_database())
-        .handler("index", |event: Published, bus: Bus| async move {
+        .handler("index", |event: RecordPublished, bus: Bus| async move {
             let mut uow = bus.unit_of_work();
-            uow.emit(Indexed { id: event.id })?;
+            uow.emit(RecordIndexed { id: event.id })?;
             uow.commit().await?.wait_until_journaled().await?;
             Ok::<_, HandlerError>(())
         })
-        .on::<Published>("index")
+        .on::<RecordPublished>("index")
         .start()
         .await
         .unwrap();
     let mut uow = bus.unit_of_work();
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     let emitted = with_timeout(uow.commit().await.unwrap().wait_until_journaled()).await.unwrap();
     assert_eq!(wait_for_only_task(&bus, &emitted[0]).await.error, None);
     let events = read_journal(&bus).await;
@@ -161,7 +161,7 @@ async fn statements_on_the_transaction_or_the_store_are_rejected() {
         let mut uow = bus.unit_of_work();
         insert_record(&mut uow, 1);
         uow.execute(sql, []);
-        uow.emit(Published::new(1)).unwrap();
+        uow.emit(RecordPublished::new(1)).unwrap();
         let refused = uow.commit().await;
         assert!(matches!(refused, Err(CommitError::Operation(_))), "{sql}: {refused:?}");
     }
@@ -181,12 +181,12 @@ async fn unit_of_work_is_rolled_back_if_the_database_rejects_a_part() {
         assert!(after.to_string().contains("rolled the whole transaction back"), "{after}");
         Ok(())
     });
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     assert!(matches!(uow.commit().await, Err(CommitError::Operation(_))));
     // A deferred constraint is checked at the commit.
     let mut uow = bus.unit_of_work();
     uow.execute("INSERT INTO records VALUES (1, 'x', NULL, 99)", []);
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     let refused = uow.commit().await;
     assert!(
         matches!(&refused, Err(CommitError::Operation(why)) if why.to_string().contains("foreign key")),
@@ -263,11 +263,11 @@ async fn slow_unit_of_work_does_not_block_others() {
         started.send(());
         Ok(resumed.recv()?)
     });
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     let slow = tokio::spawn(uow.commit());
     receive(&mut commit_started).await;
     for id in 2..5 {
-        with_timeout(bus.emit(Published::new(id))).await.unwrap();
+        with_timeout(bus.emit(RecordPublished::new(id))).await.unwrap();
     }
     let mut quick = bus.unit_of_work();
     insert_record(&mut quick, 2);

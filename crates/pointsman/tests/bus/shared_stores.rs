@@ -19,28 +19,27 @@ async fn check_programs_share_store(url: &str) {
     let indexer = Bus::builder(url)
         .name("indexer")
         .state(probe)
-        .handler(
-            "index",
-            |event: Published, State(probe): State<Probe<u64>>| async move { probe.send(event.id) },
-        )
-        .on::<Published>("index")
+        .handler("index", |event: RecordPublished, State(probe): State<Probe<u64>>| async move {
+            probe.send(event.id)
+        })
+        .on::<RecordPublished>("index")
         .start()
         .await
         .unwrap();
     let mailer = Bus::builder(url)
         .name("mailer")
-        .handler("mail", |_: Published| async {})
-        .on::<Published>("mail")
+        .handler("mail", |_: RecordPublished| async {})
+        .on::<RecordPublished>("mail")
         .start()
         .await
         .unwrap();
-    let emitted = mailer.emit(Published::new(7)).await.unwrap();
+    let emitted = mailer.emit(RecordPublished::new(7)).await.unwrap();
     assert_eq!(emitted.tasks.len(), 2, "one for a handler of each program");
     assert_eq!(receive(&mut received).await, 7);
     let finished = with_timeout(mailer.wait_for_tasks(&emitted)).await.unwrap();
     assert!(finished.iter().all(|task| task.life.state.status() == Status::Done));
     indexer.stop().await;
-    let emitted = mailer.emit(Published::new(8)).await.unwrap();
+    let emitted = mailer.emit(RecordPublished::new(8)).await.unwrap();
     assert_eq!(emitted.tasks.len(), 2, "the task of the stopped program waits for it");
     mailer.stop().await;
 }

@@ -31,29 +31,29 @@ async fn wait_for_event(bus: &Bus, kind: &str) -> RawEvent {
 
 #[tokio::test]
 async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
-    type Received = (Step<Published>, TaskInfo);
-    async fn rename(step: Step<Published>, ctx: Ctx) -> Result<Published, HandlerError> {
-        ctx.emit(Indexed { id: step.value.id })?;
-        Ok(Published { title: "renamed".into(), ..step.value })
+    type Received = (Step<RecordPublished>, TaskInfo);
+    async fn set_title(step: Step<RecordPublished>, ctx: Ctx) -> Result<RecordPublished, HandlerError> {
+        ctx.emit(RecordIndexed { id: step.value.id })?;
+        Ok(RecordPublished { title: "renamed".into(), ..step.value })
     }
     // A handler of the event's own type can be a step too.
-    async fn check_key(_: Published, raw: RawEvent) {
+    async fn check_key(_: RecordPublished, raw: RawEvent) {
         assert_eq!(raw.key.as_ref().unwrap().as_str(), "/publish,7");
     }
     let folder = StoreFolder::new();
     let (probe, mut received) = Probe::<Received>::new();
     let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("rename", rename)
+        .handler("set_title", set_title)
         .handler("check_key", check_key)
         .handler(
             "note",
-            |step: Step<Published>, task: TaskInfo, State(probe): State<Probe<Received>>| async move {
+            |step: Step<RecordPublished>, task: TaskInfo, State(probe): State<Probe<Received>>| async move {
                 probe.send((step, task));
             },
         )
         .chain(chain_with_end(vec![
-            step_node("a", "rename", "b"),
+            step_node("a", "set_title", "b"),
             step_node("b", "check_key", "c"),
             step_node("c", "note", "end"),
         ]))
@@ -61,12 +61,12 @@ async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
         .await
         .unwrap();
     let order: OrderKey = "/publish,7".parse().unwrap();
-    let value = Json::of(&Published::new(5)).unwrap();
+    let value = Json::of(&RecordPublished::new(5)).unwrap();
     let new = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::of(order.chain.clone()) };
     bus.engine().add_orders(vec![new]).await.unwrap().unwrap();
     let (step, task) = receive(&mut received).await;
     assert_eq!((step.order, step.node), (order, node_id("c")));
-    assert_eq!(step.value, Published { id: 5, title: "renamed".into() });
+    assert_eq!(step.value, RecordPublished { id: 5, title: "renamed".into() });
     assert_eq!((task.event, task.attempt, task.handler.as_str()), (None, 1, "note"));
     wait_for_event(&bus, "OrderFinished").await;
     let emitted = read_journal(&bus).await;
@@ -82,11 +82,11 @@ async fn event_starts_an_order_and_a_value_of_another_type_suspends_it() {
     let bus = Bus::builder(&folder.url())
         .handler("h", |_: Step<Vec<u8>>| async {})
         .chain(chain_with_end(vec![step_node("a", "h", "end")]))
-        .on_chain::<Published>("/publish")
+        .on_chain::<RecordPublished>("/publish")
         .start()
         .await
         .unwrap();
-    let emitted = bus.emit(Published::new(1)).await.unwrap();
+    let emitted = bus.emit(RecordPublished::new(1)).await.unwrap();
     let suspended = wait_for_event(&bus, "OrderSuspended").await;
     assert_eq!(suspended.key.as_ref().unwrap().as_str(), format!("/publish,{}", emitted.id));
     bus.stop().await;
@@ -95,14 +95,14 @@ async fn event_starts_an_order_and_a_value_of_another_type_suspends_it() {
 /// The value that a step returns becomes the order's value, and has the same size limit.
 #[tokio::test]
 async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
-    async fn grow(step: Step<usize>) -> Result<String, HandlerError> {
+    async fn return_long_text(step: Step<usize>) -> Result<String, HandlerError> {
         Ok("x".repeat(step.value))
     }
     let folder = StoreFolder::new();
     let (probe, mut received) = Probe::<usize>::new();
     let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("grow", grow)
+        .handler("grow", return_long_text)
         .handler("note", |step: Step<String>, State(probe): State<Probe<usize>>| async move {
             probe.send(step.value.len());
         })
@@ -133,20 +133,20 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
 /// By its context and by the bus.
 #[tokio::test]
 async fn events_emitted_by_a_step_are_caused_by_the_event_that_started_its_order() {
-    async fn emit(_: RawEvent, ctx: Ctx, bus: Bus) -> Result<(), HandlerError> {
-        ctx.emit(Indexed { id: 1 })?;
-        bus.emit(Indexed { id: 2 }).await.map_err(HandlerError::permanent)?;
+    async fn emit_twice(_: RawEvent, ctx: Ctx, bus: Bus) -> Result<(), HandlerError> {
+        ctx.emit(RecordIndexed { id: 1 })?;
+        bus.emit(RecordIndexed { id: 2 }).await.map_err(HandlerError::permanent)?;
         Ok(())
     }
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url())
-        .handler("emit", emit)
+        .handler("emit", emit_twice)
         .chain(chain_with_end(vec![step_node("a", "emit", "end")]))
-        .on_chain::<Published>("/publish")
+        .on_chain::<RecordPublished>("/publish")
         .start()
         .await
         .unwrap();
-    let causing_event = bus.emit(Published::new(1)).await.unwrap().id;
+    let causing_event = bus.emit(RecordPublished::new(1)).await.unwrap().id;
     wait_for_event(&bus, "OrderFinished").await;
     let emitted = read_journal(&bus).await;
     assert_eq!(emitted.len(), 3);
@@ -174,6 +174,6 @@ async fn invalid_chains_are_rejected_at_the_start() {
         StartError::UnknownStepHandler { .. }
     ));
     assert!(matches!(start(vec![valid_chain(), valid_chain()]).await, StartError::DuplicateChain(_)));
-    let unknown_chain = Bus::builder("sqlite::memory:").on_chain::<Published>("/nowhere").start().await;
+    let unknown_chain = Bus::builder("sqlite::memory:").on_chain::<RecordPublished>("/nowhere").start().await;
     assert!(matches!(unknown_chain, Err(StartError::UnknownChain { .. })));
 }

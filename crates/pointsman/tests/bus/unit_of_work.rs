@@ -104,7 +104,7 @@ async fn failed_operation_rolls_everything_back_in_reverse_order() {
         let hook_log = HookLog::default();
         let mut uow = bus.unit_of_work();
         insert_record(&mut uow, 1);
-        uow.emit(Published::new(1)).unwrap();
+        uow.emit(RecordPublished::new(1)).unwrap();
         uow.register(LoggingOperation::new("a", &hook_log)).unwrap();
         uow.register(LoggingOperation { on_commit: failure, ..LoggingOperation::new("b", &hook_log) })
             .unwrap();
@@ -137,7 +137,7 @@ async fn failed_statement_fails_the_operation() {
         let mut uow = bus.unit_of_work();
         insert_record(&mut uow, 1);
         uow.execute(sql, []);
-        uow.emit(Published::new(1)).unwrap();
+        uow.emit(RecordPublished::new(1)).unwrap();
         assert!(matches!(uow.commit().await, Err(CommitError::Operation(_))), "{sql}");
     }
     assert!(read_record_ids(&bus).await.is_empty());
@@ -154,7 +154,7 @@ async fn dropped_unit_of_work_is_rolled_back() {
     insert_record(&mut uow, 1);
     uow.register(LoggingOperation::new("a", &hook_log)).unwrap();
     uow.register(LoggingOperation::new("b", &hook_log)).unwrap();
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     drop(uow);
     assert_eq!(hook_log.entries()[2..], ["b rolled back", "a rolled back"]);
     assert!(read_record_ids(&bus).await.is_empty());
@@ -170,7 +170,7 @@ async fn events_exist_if_and_only_if_the_commit_did() {
         .map(|id| {
             let mut uow = bus.unit_of_work();
             insert_record(&mut uow, id as i64);
-            uow.emit(Published::new(id)).unwrap();
+            uow.emit(RecordPublished::new(id)).unwrap();
             if id % 3 == 0 {
                 uow.on_commit(|_| Err("every third".into()));
             }
@@ -191,7 +191,7 @@ async fn events_exist_if_and_only_if_the_commit_did() {
     let mut journaled: Vec<_> = read_journal(&bus)
         .await
         .iter()
-        .map(|event| event.parse_value::<Published>().unwrap().id as i64)
+        .map(|event| event.parse_value::<RecordPublished>().unwrap().id as i64)
         .collect();
     journaled.sort_unstable();
     assert_eq!(journaled, committed);
@@ -214,14 +214,14 @@ async fn events_keep_the_order_of_operations_and_can_contain_query_results() {
     let bus = bus_with_records(&folder).await;
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().request_id("r-1"));
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     uow.on_commit(|tx| {
         let rows = tx.query("INSERT INTO records (title) VALUES ('new') RETURNING id", &[])?;
         let Some(Value::Integer(id)) = rows[0].get(0) else { return Err("no id".into()) };
-        Ok(tx.emit(Indexed { id: *id as u64 })?)
+        Ok(tx.emit(RecordIndexed { id: *id as u64 })?)
     });
     let own = EmitOptions::new().context(RequestContext::new().request_id("r-2"));
-    uow.emit_with(Published::new(1), own).unwrap();
+    uow.emit_with(RecordPublished::new(1), own).unwrap();
     let emitted = uow.commit().await.unwrap().wait_until_journaled().await.unwrap();
 
     let events = read_journal(&bus).await;
@@ -245,13 +245,13 @@ async fn events_keep_the_order_of_operations_and_can_contain_query_results() {
 async fn handlers_of_committed_events_run() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url())
-        .handler("h", |_: Published| async {})
-        .on::<Published>("h")
+        .handler("h", |_: RecordPublished| async {})
+        .on::<RecordPublished>("h")
         .start()
         .await
         .unwrap();
     let mut uow = bus.unit_of_work();
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     let emitted = uow.commit().await.unwrap().wait_until_journaled().await.unwrap();
     assert_eq!(wait_for_only_task(&bus, &emitted[0]).await.life.state.status(), Status::Done);
     bus.stop().await;
@@ -266,7 +266,7 @@ async fn operation_may_add_others_or_reject_itself() {
                 return Err("there is no record 0".into());
             }
             insert_record(uow, self.0 as i64);
-            Ok(uow.emit(Published::new(self.0))?)
+            Ok(uow.emit(RecordPublished::new(self.0))?)
         }
     }
     let folder = StoreFolder::new();
@@ -334,7 +334,7 @@ async fn context_of_a_unit_of_work_is_checked_against_the_limits() {
     let mut uow = bus.unit_of_work();
     uow.set_context(RequestContext::new().with_entry("session", "x".repeat(10_000)));
     insert_record(&mut uow, 1);
-    uow.emit(Published::new(1)).unwrap();
+    uow.emit(RecordPublished::new(1)).unwrap();
     assert!(matches!(uow.commit().await, Err(CommitError::Operation(_))));
     assert!(read_record_ids(&bus).await.is_empty() && read_journal(&bus).await.is_empty());
     bus.stop().await;

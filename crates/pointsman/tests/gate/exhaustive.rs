@@ -158,7 +158,7 @@ fn check_arrivals(history: &[Event], arrivals: &[Event], timing: CompletionTimin
             let older = |other: &&Event| other.object == event.object && other.id <= event.id;
             history.iter().filter(older).all(|other| arrived.contains(&other.id))
         });
-        assert_eq!(ids(&check.model.handled), reachable.map(|event| event.id).collect());
+        assert_eq!(unique_ids(&check.model.handled), reachable.map(|event| event.id).collect());
     }
     check.skip_all_holes(history);
     assert_eq!(check.gate.waiting_count(), 0);
@@ -167,13 +167,17 @@ fn check_arrivals(history: &[Event], arrivals: &[Event], timing: CompletionTimin
         let order: Vec<EventId> = check.model.handled.iter().filter(of_key).map(|event| event.id).collect();
         assert!(order.is_sorted_by(|a, b| a < b), "{order:?} from {arrivals:?}");
     }
-    assert_eq!(ids(&check.model.handled), arrived, "every arrived event is handled once: {arrivals:?}");
+    assert_eq!(
+        unique_ids(&check.model.handled),
+        arrived,
+        "every arrived event is handled once: {arrivals:?}"
+    );
     for event in history {
         check.receive(event);
     }
 }
 
-fn ids(events: &[Event]) -> BTreeSet<EventId> {
+fn unique_ids(events: &[Event]) -> BTreeSet<EventId> {
     let ids: BTreeSet<EventId> = events.iter().map(|event| event.id).collect();
     assert_eq!(ids.len(), events.len(), "each once");
     ids

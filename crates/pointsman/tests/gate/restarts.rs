@@ -79,7 +79,7 @@ impl Consumer {
     }
 
     /// Sends all events again after each crash, as a bus does without an acknowledgement.
-    fn run(&mut self, arrivals: &[Event]) {
+    fn receive_all(&mut self, arrivals: &[Event]) {
         while arrivals.iter().try_for_each(|event| self.receive(event)).is_err() {
             (self.gate, self.rows) = Self::open(&self.folder);
         }
@@ -100,7 +100,7 @@ fn crash_at_every_step(commits_position_with_row: bool) -> usize {
         for arrivals in ordered_subsets(&history).into_iter().filter(|order| order.len() == 4) {
             for crash_step in 1.. {
                 let mut consumer = Consumer::new(crash_step, commits_position_with_row);
-                consumer.run(&arrivals);
+                consumer.receive_all(&arrivals);
                 let handled = consumer.read_handled();
                 let mut once = handled.clone();
                 once.dedup();

@@ -9,14 +9,14 @@ use super::*;
 
 #[derive(Event, Serialize, Deserialize)]
 #[event(type = "record.changed", key = "record:{id}")]
-struct Changed {
+struct RecordChanged {
     id: u64,
 }
 
 /// An event between the others that is routed to no handler: `prev` names it, `prev_sent` does not.
 #[derive(Event, Serialize, Deserialize)]
 #[event(type = "note", key = "record:{id}")]
-struct Note {
+struct UnroutedNote {
     id: u64,
 }
 
@@ -25,7 +25,7 @@ async fn send_to_test(ctx: Ctx, State(sent): State<UnboundedSender<IncomingEvent
 }
 
 /// Repeats every arrival, in an order far from the original: backwards in steps of seven.
-fn shuffled(arrivals: &[IncomingEvent<RawEvent>]) -> Vec<IncomingEvent<RawEvent>> {
+fn shuffle_and_repeat(arrivals: &[IncomingEvent<RawEvent>]) -> Vec<IncomingEvent<RawEvent>> {
     let count = arrivals.len() * 2;
     assert!(!count.is_multiple_of(7), "otherwise the steps would omit some");
     (0..count).rev().map(|n| arrivals[n * 7 % count / 2].clone()).collect()
@@ -54,7 +54,7 @@ fn handle_through_gate(arrivals: Vec<IncomingEvent<RawEvent>>) -> Vec<(Option<Te
 
 /// Checks that each event is handled once, and those of an object in order.
 fn check_once_and_in_order(arrivals: &[IncomingEvent<RawEvent>]) {
-    let shuffled_arrivals = shuffled(arrivals);
+    let shuffled_arrivals = shuffle_and_repeat(arrivals);
     assert!(!shuffled_arrivals.is_sorted_by_key(|event| event.id));
     let mut handled = handle_through_gate(shuffled_arrivals);
     handled.sort_by(|a, b| a.0.cmp(&b.0));
@@ -69,15 +69,15 @@ async fn shuffled_and_repeated_events_of_a_bus_are_handled_once_and_in_order() {
     let bus = Bus::builder("sqlite::memory:")
         .state(sender)
         .handler("collect", send_to_test)
-        .on::<Changed>("collect")
+        .on::<RecordChanged>("collect")
         .start()
         .await
         .unwrap();
     for round in 0..10 {
         for id in 0..3 {
-            bus.emit(Changed { id }).await.unwrap();
+            bus.emit(RecordChanged { id }).await.unwrap();
             if round % 2 == id % 2 {
-                bus.emit(Note { id }).await.unwrap();
+                bus.emit(UnroutedNote { id }).await.unwrap();
             }
         }
     }
@@ -90,7 +90,7 @@ async fn shuffled_and_repeated_events_of_a_bus_are_handled_once_and_in_order() {
         }
         while journaled.len() < 45 {
             let event = watch.next().await.unwrap();
-            if event.is::<Changed>() || event.is::<Note>() {
+            if event.is::<RecordChanged>() || event.is::<UnroutedNote>() {
                 journaled.push(IncomingEvent::from_journal(event));
             }
         }
