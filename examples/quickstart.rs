@@ -28,7 +28,7 @@ async fn main() -> Result<(), BoxError> {
     let emitted = bus.emit(RecordPublished { id: 1, title: "Hello".into() }).await?;
     println!("emitted event {}", emitted.id);
 
-    for task in bus.ended(&emitted).await? {
+    for task in bus.wait_for_tasks(&emitted).await? {
         println!("task {} is {}", task.id, task.life.state.status().as_str());
     }
     bus.stop().await;

@@ -1,4 +1,4 @@
-//! What a web server knows of a request travels with the event to its handlers.
+//! Passes the context of an HTTP request with the event to its handlers.
 //!
 //! Run it with `cargo run -p pointsman --example request_context`.
 
@@ -13,8 +13,8 @@ struct RecordRead {
     id: u64,
 }
 
-/// Counts a view, unless a robot had it.
-async fn views(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
+/// Counts a view, unless the client is a robot.
+async fn count_view(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
     let agent = request.user_agent.unwrap_or_default();
     if agent.contains("bot") {
         println!("record {}: a robot ({agent}), not counted", event.id);
@@ -25,18 +25,21 @@ async fn views(event: RecordRead, request: RequestContext) -> Result<(), Handler
     Ok(())
 }
 
-/// Stands for what a web framework does: takes a request, and emits without a unit of work.
+/// Does the work of a web framework: takes a request, and emits without a unit of work.
 async fn handle_request(bus: &Bus, id: u64, headers: &HashMap<&str, &str>) -> Result<(), BoxError> {
     let context = RequestContext::from_headers(|name| headers.get(name).copied()).ip("192.0.2.7".parse()?);
-    let emitted = bus.emit_with(RecordRead { id }, Emit::new().context(context)).await?;
-    bus.ended(&emitted).await?;
+    let emitted = bus.emit_with(RecordRead { id }, EmitOptions::new().context(context)).await?;
+    bus.wait_for_tasks(&emitted).await?;
     Ok(())
 }
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let bus =
-        Bus::builder("sqlite::memory:").handler("views", views).on::<RecordRead>("views").start().await?;
+    let bus = Bus::builder("sqlite::memory:")
+        .handler("views", count_view)
+        .on::<RecordRead>("views")
+        .start()
+        .await?;
     handle_request(&bus, 1, &HashMap::from([("user-agent", "Mozilla/5.0"), ("x-request-id", "r-1")])).await?;
     handle_request(&bus, 1, &HashMap::from([("user-agent", "searchbot/2.1")])).await?;
     bus.stop().await;

@@ -1,4 +1,4 @@
-//! Rows of the program's own and the events that tell of them, committed in one transaction.
+//! Commits the program's own rows and the events about them in one transaction.
 //!
 //! Run it with `cargo run -p pointsman --example unit_of_work`.
 
@@ -12,13 +12,13 @@ struct AccountDebited {
     amount: i64,
 }
 
-/// Takes money from an account, unless it has too little.
-struct Debit {
+/// Debits an account, unless its balance is too low.
+struct DebitOperation {
     account: i64,
     amount: i64,
 }
 
-impl Operation for Debit {
+impl Operation for DebitOperation {
     fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
         let changed = tx.execute(
             "UPDATE accounts SET balance = balance - ?2 WHERE id = ?1 AND balance >= ?2",
@@ -40,14 +40,14 @@ impl Operation for Debit {
     }
 }
 
-async fn statement(event: AccountDebited) {
+async fn print_statement(event: AccountDebited) {
     println!("statement: account {} was debited {}", event.account, event.amount);
 }
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let bus = Bus::builder("sqlite::memory:")
-        .handler("statement", statement)
+        .handler("statement", print_statement)
         .on::<AccountDebited>("statement")
         .start()
         .await?;
@@ -58,20 +58,20 @@ async fn main() -> Result<(), BoxError> {
     setup.commit().await?;
 
     let mut affordable = bus.unit_of_work();
-    affordable.register(Debit { account: 7, amount: 60 })?;
-    for emitted in affordable.commit().await?.journaled().await? {
-        bus.ended(&emitted).await?;
+    affordable.register(DebitOperation { account: 7, amount: 60 })?;
+    for emitted in affordable.commit().await?.wait_until_journaled().await? {
+        bus.wait_for_tasks(&emitted).await?;
     }
 
-    // The first debit would do; the second would not; so neither happens, and no event tells of one.
-    let mut greedy = bus.unit_of_work();
-    greedy.register(Debit { account: 7, amount: 30 })?;
-    greedy.register(Debit { account: 7, amount: 30 })?;
-    match greedy.commit().await {
-        Ok(_) => println!("this account is a miracle"),
-        Err(refused) => println!(
-            "{refused}: {}",
-            std::error::Error::source(&refused).map_or_else(String::new, |e| e.to_string())
+    // The first debit would succeed and the second would not, so both are rolled back, and no event is emitted.
+    let mut unaffordable = bus.unit_of_work();
+    unaffordable.register(DebitOperation { account: 7, amount: 30 })?;
+    unaffordable.register(DebitOperation { account: 7, amount: 30 })?;
+    match unaffordable.commit().await {
+        Ok(_) => println!("unexpected: the account had enough"),
+        Err(error) => println!(
+            "{error}: {}",
+            std::error::Error::source(&error).map_or_else(String::new, |e| e.to_string())
         ),
     }
     bus.stop().await;

@@ -1,4 +1,4 @@
-//! Chains on the wire.
+//! JSON bodies about chains.
 
 use pointsman_core::chain::{Action, Node, Role};
 use pointsman_core::task::retry::{Backoff, RetryPolicy};
@@ -7,38 +7,38 @@ use utoipa::ToSchema;
 
 use crate::RuleBody;
 
-/// All chains there are, by path.
+/// All chains, by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChainList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub chains: Vec<ChainBody>,
 }
 
-/// One chain, stamped.
+/// One chain, and the newest event id when it was read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChainDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub chain: ChainBody,
 }
 
-/// A chain: its nodes, how it is set, how many orders are where, and what holds it.
+/// A chain: its nodes, its state, how many orders are at each node, and its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChainBody {
     pub path: String,
-    /// False when only its rules are left.
+    /// False if it is no longer configured and only its rules are left.
     pub defined: bool,
     /// `running` or `stopped`.
     pub state: String,
-    /// In the order of the configuration: orders begin at the first one if they name no other.
+    /// In the order of the configuration: an order starts at the first one unless it names another.
     pub nodes: Vec<ChainNodeBody>,
-    /// Orders that stand at nodes which the chain no longer has.
-    pub stranded: Vec<StrandedBody>,
-    /// How many orders there are; null for a token that is bound to a tenant, as they are everybody's.
+    /// Orders at nodes that the chain no longer has.
+    pub stranded: Vec<StrandedOrdersBody>,
+    /// The number of orders; null for a token that is bound to a tenant, because it counts all tenants'.
     pub orders: Option<u64>,
     pub rules: Vec<RuleBody>,
 }
@@ -47,19 +47,19 @@ pub struct ChainBody {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChainNodeBody {
     pub id: String,
-    /// An order that comes here has arrived.
+    /// An order that reaches this node is finished.
     pub end: bool,
-    /// Null for an end, as are the next three.
+    /// Null for an end node, as are the next three.
     pub handler: Option<String>,
     pub next: Option<String>,
-    /// Where an order goes whose step has failed for good; null if it is suspended where it stands.
+    /// The node an order moves to when its step has failed for good; null if the order is suspended instead.
     pub on_error: Option<String>,
-    /// How often and when a failed step is tried again; null if its handler's `retry` says so.
-    pub setback: Option<SetbackBody>,
+    /// How often and when a failed step is retried; null if its handler's `retry` decides.
+    pub setback: Option<SetbackPolicyBody>,
     /// `process`, `stop` or `next_state`.
     #[schema(value_type = String)]
     pub action: Action,
-    /// How many orders stand here; null for a token that is bound to a tenant.
+    /// The number of orders at this node; null for a token that is bound to a tenant.
     pub orders: Option<u64>,
 }
 
@@ -75,29 +75,29 @@ impl ChainNodeBody {
             handler: step.map(|step| step.handler.to_string()),
             next: step.map(|step| step.next.to_string()),
             on_error: step.and_then(|step| step.on_error.as_ref()).map(ToString::to_string),
-            setback: step.and_then(|step| step.setback.as_ref()).map(SetbackBody::from),
+            setback: step.and_then(|step| step.setback.as_ref()).map(SetbackPolicyBody::from),
             action,
             orders,
         }
     }
 }
 
-/// When a failed step is tried again.
+/// How often and when a failed step is retried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct SetbackBody {
-    /// How many times.
+pub struct SetbackPolicyBody {
+    /// The maximal number of retries.
     pub max: u32,
     /// `fixed`, `linear`, `exponential` or `list`.
     pub backoff: String,
-    /// The first wait.
+    /// The delay before the first retry.
     pub delay_seconds: f64,
-    /// The longest one.
+    /// The longest delay.
     pub max_delay_seconds: f64,
-    /// The waits one by one, where they are a `list`; the last one repeats.
+    /// The delays one by one, if `backoff` is `list`; the last one repeats.
     pub delays_seconds: Vec<f64>,
 }
 
-impl From<&RetryPolicy> for SetbackBody {
+impl From<&RetryPolicy> for SetbackPolicyBody {
     fn from(policy: &RetryPolicy) -> Self {
         let (backoff, delays) = match &policy.backoff {
             Backoff::Fixed => ("fixed", &[][..]),
@@ -120,9 +120,9 @@ impl From<&RetryPolicy> for SetbackBody {
     }
 }
 
-/// Orders at a node that is gone.
+/// Orders at a node that the chain no longer has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StrandedBody {
+pub struct StrandedOrdersBody {
     pub node: String,
     pub orders: u64,
 }
@@ -130,16 +130,16 @@ pub struct StrandedBody {
 /// Stops a chain, or starts it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ChainStateBody {
+pub struct SetChainStateBody {
     /// `running` or `stopped`.
     pub state: String,
 }
 
-/// Says what a node does.
+/// Sets what happens to orders at a node of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NodeActionBody {
-    /// `process`; `stop`: orders wait here; `next_state`: orders go on without a step.
+pub struct SetChainNodeActionBody {
+    /// `process`; `stop`: orders wait here; `next_state`: orders move on without running the step.
     #[schema(value_type = String)]
     pub action: Action,
 }

@@ -1,48 +1,49 @@
-//! What a process was set up with, on the wire.
+//! JSON bodies about the configuration of a server process.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The configuration of the process that answers. Other nodes have theirs.
+/// The configuration of the process that responds. Other nodes have their own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfigBody {
     /// The name of this node.
     pub node: String,
-    /// The files it was read from, in their order.
+    /// The files it was read from, in order.
     pub files: Vec<String>,
-    /// Since when it holds: the start of the process, or the last change that was taken up.
+    /// When it took effect: the start of the process, or its last successful reload.
     pub loaded_at: String,
-    /// Changes of the files are noticed and taken up.
+    /// Whether changes of the files are detected and applied.
     pub watched: bool,
-    /// All of it in YAML, as `pointsman config show` has it: behind each value a comment tells where it comes from, and
-    /// secrets are not shown.
+    /// The whole configuration in YAML, as `pointsman config show` prints it: a comment after each value says where it
+    /// comes from, and secrets are hidden.
     pub settings: String,
-    /// What is allowed but probably not meant, each with its place.
+    /// Settings that are allowed but probably a mistake, each with its location.
     pub warnings: Vec<String>,
-    /// What became of the changes that were noticed since the start, the newest first; at most 50.
-    pub reloads: Vec<ReloadBody>,
+    /// The reloads since the start, the newest first; at most 50.
+    pub reloads: Vec<ConfigReloadBody>,
 }
 
-/// A change of the files that was noticed.
+/// A detected change of the files, and whether it was applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReloadBody {
+pub struct ConfigReloadBody {
     pub at: String,
-    /// False if everything stayed as it was.
+    /// False if the previous configuration stayed in effect.
     pub applied: bool,
-    /// Why it was not taken up; null if it was.
+    /// Why it was not applied; null if it was.
     pub error: Option<String>,
-    /// Every fault of the files, in their order; the first 200.
-    pub faults: Vec<FaultBody>,
-    /// How many faults are not shown.
+    /// Every fault in the files, in order; the first 200.
+    pub faults: Vec<ConfigFaultBody>,
+    /// The number of faults beyond those.
     pub more_faults: u64,
 }
 
-/// Something that is wrong in a file.
+/// A mistake in a configuration file, a variable or a flag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FaultBody {
+pub struct ConfigFaultBody {
     /// File, line and column, or the variable or flag.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub location: String,
     pub message: String,
-    /// The line, and a mark below the place; null where the line may hold a secret.
+    /// The line, with a marker below the location; null if the line may contain a secret.
     pub excerpt: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Events on the wire.
+//! JSON bodies about events and objects.
 
 use pointsman_core::store::LaneView;
 use serde::{Deserialize, Serialize};
@@ -6,46 +6,47 @@ use utoipa::ToSchema;
 
 use crate::{EventSnapshot, TaskBody};
 
-/// The answer to an emit.
+/// The response to an emit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Emitted {
+pub struct EmitResponse {
     /// The id of the last event.
     pub event_id: u64,
     /// One for each event, in the order they were sent.
-    pub events: Vec<EmittedEvent>,
+    pub events: Vec<EmittedEventBody>,
 }
 
+/// An event that was emitted: its id and its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct EmittedEvent {
+pub struct EmittedEventBody {
     pub event_id: u64,
     /// The preceding event of the same object.
     pub prev: Option<u64>,
-    /// The ids of the tasks that were made for it.
+    /// The ids of the tasks that were created for it.
     pub tasks: Vec<String>,
 }
 
-/// A stretch of the journal.
+/// A range of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "TYPE", try_from = "EventSeqParts")]
+#[serde(tag = "TYPE", try_from = "RawEventSeq")]
 pub enum EventSeq {
-    /// Events that matched, in the order of their ids (newest first under a negative `limit`).
+    /// Matching events, in the order of their ids (newest first under a negative `limit`).
     #[serde(rename_all = "camelCase")]
     NonEmpty { event_id: u64, event_snapshots: Vec<EventSnapshot> },
-    /// Nothing matched in time; go on after `lastEventId`.
+    /// No event matched before the timeout; continue after `lastEventId`.
     #[serde(rename_all = "camelCase")]
     Empty { event_id: u64, last_event_id: u64 },
-    /// Something after `after` was forgotten, or `after` is an id that was never given out.
+    /// An event after `after` has expired, or `after` is an id that was never assigned.
     #[serde(rename_all = "camelCase")]
     Torn { event_id: u64 },
 }
 
-/// The same before it is known which of the three it is. Payloads that stay raw cannot be read through serde's
-/// own tagged enums.
+/// The members of an [`EventSeq`] before its variant is known. Raw JSON payloads cannot be deserialized through
+/// serde's own tagged enums.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct EventSeqParts {
+struct RawEventSeq {
     #[serde(rename = "TYPE")]
     kind: String,
     event_id: u64,
@@ -54,93 +55,96 @@ struct EventSeqParts {
     last_event_id: Option<u64>,
 }
 
-impl TryFrom<EventSeqParts> for EventSeq {
+impl TryFrom<RawEventSeq> for EventSeq {
     type Error = String;
-    fn try_from(parts: EventSeqParts) -> Result<Self, String> {
-        let EventSeqParts { kind, event_id, event_snapshots, last_event_id } = parts;
+    fn try_from(parts: RawEventSeq) -> Result<Self, String> {
+        let RawEventSeq { kind, event_id, event_snapshots, last_event_id } = parts;
         match (kind.as_str(), last_event_id) {
             ("NonEmpty", _) => Ok(Self::NonEmpty { event_id, event_snapshots }),
             ("Empty", Some(last_event_id)) => Ok(Self::Empty { event_id, last_event_id }),
             ("Empty", None) => Err("an Empty without lastEventId".into()),
             ("Torn", _) => Ok(Self::Torn { event_id }),
-            (other, _) => Err(format!("{other:?} is no EventSeq")),
+            (other, _) => Err(format!("{other:?} is not a variant of EventSeq")),
         }
     }
 }
 
-/// What made an event be emitted.
+/// The cause of an event: the task that emitted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CauseBody {
-    /// The event a handler was working on.
+pub struct EventCauseBody {
+    /// The event that the task was handling.
     pub event_id: Option<u64>,
-    /// The task that was doing it; null once it is forgotten.
+    /// The task that emitted it; null once the task has expired.
     pub task: Option<String>,
-    /// How many emits lie between this event and one that nothing caused.
+    /// The number of emits between this event and the first one, which nothing caused.
     pub depth: u16,
 }
 
-/// One event and what became of it.
+/// One event, its tasks, its cause and the events it caused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventDetail {
     /// The newest id when this was read.
-    pub event_id: u64,
+    #[serde(rename = "eventId")]
+    pub newest_event_id: u64,
     pub event: EventSnapshot,
     /// Null if nothing inside Pointsman caused it.
-    pub cause: Option<CauseBody>,
+    pub cause: Option<EventCauseBody>,
     pub tasks: Vec<TaskBody>,
-    /// What it caused, and what that caused, as far as it is remembered.
-    pub caused: Vec<CausedBody>,
-    /// There may be more: the tree holds at most 1,000 events and is at most 32 deep.
-    pub caused_cut: bool,
+    /// The events it caused, and those they caused, as far as they have not expired.
+    pub caused: Vec<CausedEventBody>,
+    /// Whether there may be more: the tree has at most 1,000 events and is at most 32 deep.
+    #[serde(rename = "causedCut")]
+    pub is_caused_truncated: bool,
 }
 
-/// An event that was emitted by a task of the event above it.
+/// An event that a task of the causing event emitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CausedBody {
+pub struct CausedEventBody {
     pub event: EventSnapshot,
-    /// The task that emitted it; null once it is forgotten.
+    /// The task that emitted it; null once the task has expired.
     pub task: Option<String>,
     #[schema(no_recursion)]
-    pub caused: Vec<CausedBody>,
+    pub caused: Vec<CausedEventBody>,
 }
 
-/// An object's recent past, and its lanes.
+/// An object's recent events, and its lanes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectDetail {
     /// The newest id when this was read.
-    pub event_id: u64,
+    #[serde(rename = "eventId")]
+    pub newest_event_id: u64,
     pub key: String,
     pub tenant: String,
-    /// The id of the object's last event, which outlives the journal.
+    /// The id of the object's last event; kept even after that event has expired.
     pub last: u64,
-    /// Its events, newest first, as far as they are remembered.
+    /// Its events, newest first, as far as they have not expired.
     pub events: Vec<EventSnapshot>,
-    /// Its lanes in which something waits, runs or stands still, by handler; at most 100. What runs without order is in
-    /// no lane.
-    pub lanes: Vec<LaneBody>,
-    /// It has more than these.
+    /// Its lanes in which tasks wait, run or are halted, by handler; at most 100. Handlers without ordering have no
+    /// lanes.
+    pub lanes: Vec<ObjectLaneBody>,
+    /// Whether it has more lanes than these.
     pub more_lanes: bool,
 }
 
-/// The tasks of one handler for one object, which run one after the other.
+/// A lane: the tasks of one handler for one object, which run one after another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LaneBody {
+pub struct ObjectLaneBody {
     pub handler: String,
-    /// The task that is first.
+    /// The first task.
     pub head: TaskBody,
-    /// The head failed for good, and the lane stands still until somebody retries or cancels it.
+    /// The head failed for good, and the lane is halted until somebody retries or cancels it.
     pub halted: bool,
-    /// How many tasks wait behind the head; at most 10,000.
+    /// The number of tasks behind the head; at most 10,000.
     pub waiting: u64,
-    /// More than these wait.
+    /// Whether more than these wait.
     pub more: bool,
 }
 
-impl From<&LaneView> for LaneBody {
+impl From<&LaneView> for ObjectLaneBody {
     fn from(lane: &LaneView) -> Self {
         Self {
             handler: lane.head.handler.to_string(),
@@ -157,10 +161,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn event_seqs_read_back_with_their_payloads_untouched() {
+    fn event_seqs_round_trip_with_payloads_unchanged() {
         let emitted = r#"{"eventId":7,"TYPE":"a","value":{ "n": 1.50 },"context":{},"tenant":"default"}"#;
-        let engines = r#"{"eventId":8,"key":"/a,1","TYPE":"OrderFinished","nodeId":"x"}"#;
-        let text = format!(r#"{{"TYPE":"NonEmpty","eventId":9,"eventSnapshots":[{emitted},{engines}]}}"#);
+        let engine_event = r#"{"eventId":8,"key":"/a,1","TYPE":"OrderFinished","nodeId":"x"}"#;
+        let text =
+            format!(r#"{{"TYPE":"NonEmpty","eventId":9,"eventSnapshots":[{emitted},{engine_event}]}}"#);
         let seq: EventSeq = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&seq).unwrap(), text);
         for seq in [EventSeq::Empty { event_id: 9, last_event_id: 8 }, EventSeq::Torn { event_id: 9 }] {

@@ -1,4 +1,4 @@
-//! Handlers on the wire.
+//! JSON bodies about handlers and sources.
 
 use pointsman_core::handler::{LaneFailure, Order};
 use pointsman_core::store::QueueView;
@@ -8,37 +8,37 @@ use utoipa::ToSchema;
 
 use crate::RuleBody;
 
-/// All handlers there are.
+/// All handlers and sources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HandlerList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub handlers: Vec<HandlerBody>,
 }
 
-/// One handler, stamped.
+/// One handler, and the newest event id when it was read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HandlerDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub handler: HandlerBody,
 }
 
-/// A handler: how it runs, what routes to it, what waits for it and what holds it.
+/// A handler: how it runs, its routes, its tasks by status and its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HandlerBody {
     pub name: String,
-    /// False when only its tasks or rules are left.
+    /// False if it is no longer configured and only its tasks or rules are left.
     pub defined: bool,
-    /// `in-process`, `http`, `command` or `pull`; null where this node cannot run it.
+    /// `in-process`, `http`, `command` or `pull`; null if this node cannot run it.
     pub run: Option<String>,
-    /// Where its attempts go: scheme, host and port of a URL, or the name of a program and the number of its arguments; null
-    /// where this node cannot run it, and for functions and workers.
+    /// The target of its attempts: scheme, host and port of a URL, or the name of a program and the number of its
+    /// arguments; null if this node cannot run it, and for functions and pull workers.
     pub target: Option<String>,
-    /// An attempt that takes longer has failed; null where this node cannot run it.
+    /// An attempt that takes longer fails; null if this node cannot run it.
     pub timeout_seconds: Option<f64>,
     /// Null for a source, which has no lanes.
     #[schema(value_type = Option<String>)]
@@ -46,37 +46,36 @@ pub struct HandlerBody {
     /// Null for a source.
     #[schema(value_type = Option<String>)]
     pub on_error: Option<LaneFailure>,
-    /// How many failures a task is forgiven.
+    /// The maximal number of retries of a task.
     pub retry_max: Option<u32>,
-    /// Null where it is not defined.
+    /// Null if it is not defined.
     pub limits: Option<LimitsBody>,
-    /// What it synchronises, if it is a source.
+    /// The collections it synchronises, if it is a source.
     pub source: Option<SourceBody>,
     pub routes: Vec<RouteBody>,
-    /// All its queues together.
-    pub counts: Counts,
-    /// For how long the task has waited that is next in line, of those that could run now.
+    /// The sum over all its queues.
+    pub counts: TaskCounts,
+    /// The age of the next task of those that could run now.
     pub oldest_runnable_seconds: Option<f64>,
-    /// One for each tenant, each collection, or each node of a chain, that has tasks. Of very many only those with the
-    /// most tasks are shown.
+    /// One for each tenant, collection or chain node that has tasks. If there are very many, those with the most tasks.
     pub queues: Vec<QueueBody>,
-    /// How many queues are not shown. They are counted in `counts` all the same.
+    /// The number of queues left out. `counts` includes them.
     pub more_queues: u64,
     pub rules: Vec<RuleBody>,
 }
 
-/// What bounds how fast its tasks begin, over all nodes together.
+/// The limits of how fast a handler's tasks start, over all nodes together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LimitsBody {
-    /// How many run at a time; null for no limit.
+    /// The maximal number of running tasks; null for no limit.
     pub concurrency: Option<u32>,
-    /// How many of one object's run at a time, where they keep no order.
+    /// The maximal number of running tasks of one object, for a handler without ordering.
     pub concurrency_per_key: Option<u32>,
-    /// How often one begins, like `100/m`.
+    /// The maximal rate of starts, like `100/m`.
     pub rate: Option<String>,
-    /// Its share in the round robin.
+    /// Its weight in the weighted round robin.
     pub weight: u16,
-    /// A waiting task gains one point of priority each time this has passed.
+    /// A waiting task gains one point of priority each time this interval passes.
     pub ageing_seconds: Option<f64>,
 }
 
@@ -87,18 +86,19 @@ impl From<&Limits> for LimitsBody {
             concurrency_per_key: limits.concurrency_per_key,
             rate: limits.rate.map(|rate| rate.to_string()),
             weight: limits.weight.get(),
-            ageing_seconds: limits.ageing.map(|each| each.as_secs_f64()),
+            ageing_seconds: limits.ageing.map(|interval| interval.as_secs_f64()),
         }
     }
 }
 
-/// What a source synchronises.
+/// The collections of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SourceBody {
     pub tenant: String,
     pub collections: Vec<CollectionBody>,
 }
 
+/// A collection of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CollectionBody {
     pub name: String,
@@ -114,30 +114,30 @@ impl From<&SourceDef> for SourceBody {
     }
 }
 
-/// A handling key that leads to a handler.
+/// A handling key that is routed to a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RouteBody {
     #[serde(rename = "type")]
     pub kind: String,
-    /// Run before the queued ones.
+    /// Whether it runs before the event's queued handlers.
     pub sync: bool,
 }
 
-/// How many tasks stand where.
+/// Numbers of tasks by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Counts {
-    /// Could run now.
+pub struct TaskCounts {
+    /// Tasks that could run now.
     pub ready: u64,
-    /// Wait for their time, their lane or the event's synchronous handlers.
+    /// Tasks that wait for their due time, their lane or the event's synchronous handlers.
     pub waiting: u64,
     pub scheduled: u64,
     pub running: u64,
-    /// Stand in `error` and hold their lane.
+    /// Tasks in `error` that halt their lane.
     pub halted: u64,
     pub missing: u64,
 }
 
-impl From<&QueueView> for Counts {
+impl From<&QueueView> for TaskCounts {
     fn from(queue: &QueueView) -> Self {
         Self {
             ready: queue.ready,
@@ -150,12 +150,13 @@ impl From<&QueueView> for Counts {
     }
 }
 
-impl Counts {
-    /// All of them together.
+impl TaskCounts {
+    /// The sum of all states.
     pub fn total(&self) -> u64 {
         self.ready + self.waiting + self.scheduled + self.running + self.halted + self.missing
     }
 
+    /// Adds other counts to these.
     pub fn add(&mut self, other: &Self) {
         self.ready += other.ready;
         self.waiting += other.waiting;
@@ -166,24 +167,25 @@ impl Counts {
     }
 }
 
-/// The tasks of one handler for one tenant: for events, of one collection of a source, or at one node of a chain.
+/// A queue: the tasks of one handler for one tenant, and for one collection of a source or one node of a chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QueueBody {
     pub tenant: String,
-    /// Null where the handler is no source.
+    /// Null if the handler is not a source.
     pub collection: Option<String>,
-    /// Null where its tasks are no steps.
+    /// Null if its tasks are not steps of orders.
     pub chain: Option<String>,
     pub node: Option<String>,
-    /// For how long the task has waited that is next in line, of those that could run now.
+    /// The age of the next task of those that could run now.
     pub oldest_runnable_seconds: Option<f64>,
-    /// A rule holds it.
-    pub held: bool,
+    /// Whether a rule pauses or blocks it.
+    #[serde(rename = "held")]
+    pub is_blocked_by_rule: bool,
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: TaskCounts,
 }
 
-/// What to take up beside the `missing` tasks. The body is optional.
+/// A request to adopt a handler's `missing` tasks, and to replay history to it. The body is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptBody {
@@ -192,45 +194,13 @@ pub struct AdoptBody {
     pub from: Option<u64>,
 }
 
-/// How many tasks were taken up.
+/// The numbers of adopted and replayed tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Adopted {
-    /// That were `missing`.
+pub struct AdoptResponse {
+    /// Tasks that were `missing`.
     pub adopted: u64,
-    /// That were made for events of the past.
+    /// Tasks that were created for past events.
     pub replayed: u64,
-    /// There is more to replay: the same call goes on where this one stopped.
+    /// Whether there is more to replay: repeat the call to continue.
     pub more: bool,
-}
-
-/// Whether the server and its store are well.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Health {
-    /// `ok`, or `degraded` while its store does not answer.
-    pub status: String,
-    pub version: String,
-    /// The store, if it was looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub store: Option<StoreHealth>,
-    /// What is not as it should be with the store, though it works: by what it could lose what it has acknowledged, or why
-    /// emits are refused. Left out where there is nothing to say.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-}
-
-/// Whether the server reaches its store, and can write there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StoreHealth {
-    /// `sqlite`, `postgres` or `redis`.
-    pub kind: String,
-    /// It answered within a second.
-    pub reachable: bool,
-    /// The last commit succeeded, and none has been under way for longer than ten seconds.
-    #[serde(default = "yes")]
-    pub writable: bool,
-}
-
-/// Servers that do not say so are of a version that did not know.
-fn yes() -> bool {
-    true
 }

@@ -1,14 +1,16 @@
-//! What Pointsman and its clients say to each other over HTTP.
+//! The JSON bodies of Pointsman's HTTP API, and a typed client.
 //!
-//! Answers that carry events keep the camelCase of the event stream, answers about tasks the snake_case of
+//! Responses with events keep the camelCase of the event stream, responses about tasks the snake_case of
 //! task JSON. Every list is a snapshot: its `eventId` is the newest id when it was read, so that reading the
-//! journal on after it misses nothing.
+//! journal after that id misses nothing.
 
+pub mod audit;
 pub mod chain;
 pub mod client;
 pub mod config;
 pub mod event;
 pub mod handler;
+pub mod health;
 pub mod node;
 pub mod order;
 pub mod problem;
@@ -18,31 +20,42 @@ pub mod schedule;
 pub mod snapshot;
 pub mod source;
 pub mod task;
+pub mod token;
 pub mod why;
 pub mod worker;
 
+pub use audit::{AuditEntryBody, AuditList};
 pub use chain::{
-    ChainBody, ChainDetail, ChainList, ChainNodeBody, ChainStateBody, NodeActionBody, SetbackBody,
-    StrandedBody,
+    ChainBody, ChainDetail, ChainList, ChainNodeBody, SetChainNodeActionBody, SetChainStateBody,
+    SetbackPolicyBody, StrandedOrdersBody,
 };
-pub use config::{ConfigBody, FaultBody, ReloadBody};
+pub use config::{ConfigBody, ConfigFaultBody, ConfigReloadBody};
 pub use event::{
-    CauseBody, CausedBody, Emitted, EmittedEvent, EventDetail, EventSeq, LaneBody, ObjectDetail,
+    CausedEventBody, EmitResponse, EmittedEventBody, EventCauseBody, EventDetail, EventSeq, ObjectDetail,
+    ObjectLaneBody,
 };
 pub use handler::{
-    AdoptBody, Adopted, CollectionBody, Counts, HandlerBody, HandlerDetail, HandlerList, Health, LimitsBody,
-    QueueBody, RouteBody, SourceBody, StoreHealth,
+    AdoptBody, AdoptResponse, CollectionBody, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody,
+    RouteBody, SourceBody, TaskCounts,
 };
-pub use node::{AuditList, ClockBody, ClockStepBody, DeedBody, MeBody, NodeBody, NodeList};
+pub use health::{HealthBody, StoreHealthBody};
+pub use node::{ClockStepBody, NodeBody, NodeClockBody, NodeList};
 pub use order::{
-    AddedOrder, AddedOrders, ChangeOrderBody, FailedBody, NewOrderBody, OrderBody, OrderList, OrderTaskBody,
+    AddOrdersResponse, AddedOrderBody, ChangeOrderBody, FailedStepBody, NewOrderBody, OrderBody, OrderList,
+    OrderTaskBody,
 };
-pub use problem::Problem;
+pub use problem::ProblemDetails;
 pub use redrive::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
-pub use rule::{HoldBody, RuleBody};
-pub use schedule::{FireBody, FireList, MakesBody, RanNow, ScheduleBody, ScheduleDetail, ScheduleList};
+pub use rule::{RuleBody, RuleRequestBody};
+pub use schedule::{
+    FireBody, FireList, RunScheduleResponse, ScheduleActionBody, ScheduleBody, ScheduleDetail, ScheduleList,
+};
 pub use snapshot::EventSnapshot;
-pub use source::{SourceLogs, SourceRun, SourceTasks};
-pub use task::{AttemptBody, LogBody, LogList, RunningBody, TaskBody, TaskChangeBody, TaskDetail, TaskList};
-pub use why::{GateBody, WhyBody};
-pub use worker::StepBody;
+pub use source::{SourceRunResponse, SourceTaskList, SourceTaskLogs};
+pub use task::{
+    EndedAttemptBody, LogLineBody, LogList, RunningAttemptBody, TaskBody, TaskChangeBody, TaskDetail,
+    TaskList,
+};
+pub use token::CurrentTokenBody;
+pub use why::{TaskGateBody, TaskWhyBody};
+pub use worker::OrderStepBody;

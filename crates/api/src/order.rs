@@ -1,62 +1,62 @@
-//! Orders on the wire.
+//! JSON bodies about orders.
 
 use pointsman_core::store::OrderView;
 use pointsman_core::{Json, Priority, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::task::time;
+use crate::task::format_optional_time;
 
 /// Orders, by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OrderList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub orders: Vec<OrderBody>,
-    /// Pass it as `cursor` to read on; null at the end.
+    /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
 }
 
-/// An order on its way. Times are RFC 3339 in UTC with six fraction digits, or empty where there is none.
+/// An unfinished order. Times are RFC 3339 in UTC with six fraction digits, or empty if there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OrderBody {
-    /// The newest event id when this was read. In a list, the list has it.
+    /// The newest event id when this was read. Absent within a list, which has its own.
     #[serde(rename = "eventId", default, skip_serializing_if = "Option::is_none")]
-    pub event_id: Option<u64>,
-    /// Its whole name: `/chain/path,id`.
+    pub newest_event_id: Option<u64>,
+    /// Its full name: `/chain/path,id`.
     pub path: String,
     pub chain: String,
     pub id: String,
-    /// Where it stands.
+    /// The node it is at.
     pub node: String,
     #[schema(value_type = serde_json::Value)]
     pub value: Json,
     pub tenant: String,
     pub priority: u16,
-    /// It does not begin before this.
+    /// Its first step does not start before this.
     pub planned_at: String,
     pub created_at: String,
-    /// When its first step began.
+    /// When its first step started.
     pub started_at: String,
     pub suspended: bool,
-    /// The task of the step it stands before or in; null if it has none.
+    /// The task of its waiting or running step; null if it has none.
     pub task: Option<OrderTaskBody>,
-    /// Its step failed and is tried again then.
+    /// When its failed step is retried; empty if it is not waiting for a retry.
     pub setback_until: String,
-    /// Its chain has no such node: it waits until the chain has it again, or somebody moves it.
+    /// Its chain no longer has this node: it waits until the chain has it again, or somebody moves it.
     pub stranded: bool,
-    /// What holds its waiting step back: its chain or its node is stopped, or a rule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<String>,
-    /// What suspended it, where a step of its own did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed: Option<FailedBody>,
+    /// Why its waiting step may not start: its chain or node is stopped, or a rule pauses or blocks it.
+    #[serde(rename = "held", default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<String>,
+    /// The failed step that suspended it, if one did.
+    #[serde(rename = "failed", default, skip_serializing_if = "Option::is_none")]
+    pub failed_step: Option<FailedStepBody>,
 }
 
-/// The step that suspended an order.
+/// The failed step that suspended an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FailedBody {
+pub struct FailedStepBody {
     pub task: String,
     pub error: String,
 }
@@ -67,7 +67,7 @@ pub struct OrderTaskBody {
     pub id: String,
     /// `SCHEDULED` or `RUNNING`.
     pub status: String,
-    /// It is not begun before this.
+    /// It does not start before this.
     pub due: String,
 }
 
@@ -77,10 +77,10 @@ impl From<&OrderView> for OrderBody {
         let task = view.task.as_ref().map(|(id, status, due)| OrderTaskBody {
             id: id.to_string(),
             status: status.public(None).into(),
-            due: time(*due),
+            due: format_optional_time(*due),
         });
         Self {
-            event_id: None,
+            newest_event_id: None,
             path: order.key.to_string(),
             chain: order.key.chain.to_string(),
             id: order.key.id.to_string(),
@@ -88,38 +88,38 @@ impl From<&OrderView> for OrderBody {
             value: order.value.clone(),
             tenant: order.tenant.to_string(),
             priority: order.priority.get(),
-            planned_at: time(order.planned),
-            created_at: time(Some(order.created)),
-            started_at: time(order.started),
+            planned_at: format_optional_time(order.planned),
+            created_at: format_optional_time(Some(order.created)),
+            started_at: format_optional_time(order.started),
             suspended: order.suspended,
             task,
-            setback_until: time(view.setback),
+            setback_until: format_optional_time(view.setback),
             stranded: view.stranded,
-            held: view.held.clone(),
-            failed: view
+            blocked_by: view.held.clone(),
+            failed_step: view
                 .failed
                 .as_ref()
-                .map(|(task, error)| FailedBody { task: task.to_string(), error: error.clone() }),
+                .map(|(task, error)| FailedStepBody { task: task.to_string(), error: error.clone() }),
         }
     }
 }
 
-/// An order to be added. What is not given is not sent.
+/// An order to add.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct NewOrderBody {
-    /// `/chain/path,id`, or `/chain/path` for one with a fresh number as its id.
+    /// `/chain/path,id`, or `/chain/path` for a generated id.
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub value: Option<Json>,
-    /// Where it begins; at the chain's first node if not given.
+    /// The node it starts at; the chain's first if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// When it begins: RFC 3339. At once if neither is given.
+    /// When it starts: RFC 3339. At once if neither this nor `delay` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub at: Option<Timestamp>,
-    /// How long it waits, in one of the forms of an HTTP duration. Excludes `at`.
+    /// How long it waits before it starts, as an HTTP duration. Excludes `at`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
     /// 1 to 9000, 100 if not given.
@@ -133,34 +133,35 @@ pub struct NewOrderBody {
 
 /// The orders that were added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AddedOrders {
-    /// The event that tells of the last one.
+pub struct AddOrdersResponse {
+    /// The id of the event that records the last one.
     #[serde(rename = "eventId")]
     pub event_id: u64,
-    /// One for each, in the order they were sent.
-    pub orders: Vec<AddedOrder>,
+    /// One for each order, in the order they were sent.
+    pub orders: Vec<AddedOrderBody>,
 }
 
+/// An order that was added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AddedOrder {
+pub struct AddedOrderBody {
     pub path: String,
     pub chain: String,
     pub id: String,
-    /// The event that tells of it.
+    /// The id of the event that records it.
     #[serde(rename = "eventId")]
     pub event_id: u64,
 }
 
-/// What an order is to be given in the place of what it has. What is left out stays.
+/// A change of an order. Members that are left out stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct ChangeOrderBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub value: Option<Json>,
-    /// Where it goes.
+    /// The node it moves to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// When its step begins: RFC 3339.
+    /// When its step starts: RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub at: Option<Timestamp>,

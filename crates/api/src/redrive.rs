@@ -1,16 +1,16 @@
-//! Redrives on the wire: running many tasks in `error` again.
+//! JSON bodies about redrives, which run many tasks in `error` again.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Which tasks to run again, and how carefully: by at least one of the filters, or `all`.
+/// A request to run tasks again. It needs at least one filter, or `all`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedriveBody {
     /// A handler or a source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// The same as `handler`.
+    /// An alias of `handler`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// An event's type or a source's collection.
@@ -29,57 +29,58 @@ pub struct RedriveBody {
     /// Created before this time (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    /// All tasks of this status. Excludes the other filters.
+    /// Runs all tasks of this status again. Excludes the other filters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
-    /// Only count them.
+    /// Only counts the tasks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// How many to run again in how much time, like `10/s`.
+    /// The maximal rate, like `10/s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// Runs so many first, and the rest only if none of them fails.
+    /// Runs this many first, and the rest only if none of them fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<u32>,
 }
 
-/// What a redrive would do.
+/// The number of tasks that a redrive would run again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RedriveCount {
     pub matched: u64,
-    /// `matched` is where the counting stopped: there are more.
+    /// Whether there are more: counting stops at a limit.
     pub more: bool,
-    /// Some of them.
+    /// The ids of some of them.
     pub sample: Vec<String>,
     /// Always true.
     pub dry_run: bool,
 }
 
-/// A redrive. It belongs to the node that was asked, and ends with it.
+/// A redrive. It runs on the node that received the request, and ends with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RedriveJob {
     pub id: String,
-    /// `running`, `canary` while it waits for the first ones, `done` or `stopped`.
+    /// `running`, `canary` while it waits for the first tasks, `done` or `stopped`.
     pub state: String,
     /// Why it stopped; null unless it did.
-    pub why: Option<String>,
-    /// Whose token began it.
+    #[serde(rename = "why")]
+    pub stop_reason: Option<String>,
+    /// The name of the token that started it.
     pub by: String,
     pub filter: RedriveFilter,
-    /// Null if it goes as fast as the store takes them.
+    /// The maximal rate; null for no limit.
     pub rate: Option<String>,
-    /// So many go ahead of the others; null if none do.
+    /// The number of tasks that run ahead of the others; null for none.
     pub canary: Option<u32>,
     pub started_at: String,
-    /// Empty while it goes on.
+    /// Empty while it runs.
     pub ended_at: String,
     pub matched: u64,
     pub retried: u64,
-    /// Were no longer in `error` when their turn came, or cannot be run again.
+    /// Tasks that were no longer in `error` when it reached them, or cannot be run again.
     pub refused: u64,
 }
 
-/// Which tasks a redrive is about. Null where it is about all.
+/// The filter of a redrive. A member that is null matches all tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RedriveFilter {
     /// A handler or a source.
@@ -96,7 +97,7 @@ pub struct RedriveFilter {
     pub end: Option<String>,
 }
 
-/// The redrives of the node that was asked, the newest first: those that go on, and the last ones that ended.
+/// The redrives of the node that responds, the newest first: those that run, and the last ones that ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RedriveList {
     pub redrives: Vec<RedriveJob>,

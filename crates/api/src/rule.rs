@@ -1,20 +1,21 @@
-//! Rules on the wire.
+//! JSON bodies about rules.
 
 use pointsman_core::{Rule, RuleKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A standing rule.
+/// A rule in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RuleBody {
     /// `pause` or `block`.
     #[schema(value_type = String)]
     pub kind: RuleKind,
-    /// What it holds: a `handler`, a `collection`, a `schedule` or a `chain`.
-    pub space: String,
-    /// Its name; of a collection `source/collection`, of a chain its path.
+    /// The kind of its target: a `handler`, a `collection`, a `schedule` or a `chain`.
+    #[serde(rename = "space")]
+    pub target_kind: String,
+    /// The name of its target; for a collection `source/collection`, for a chain its path.
     pub name: String,
-    /// Null if it holds all tenants.
+    /// Null if it applies to all tenants.
     pub tenant: Option<String>,
     pub by: String,
     pub reason: String,
@@ -25,7 +26,7 @@ impl From<&Rule> for RuleBody {
     fn from(rule: &Rule) -> Self {
         Self {
             kind: rule.kind,
-            space: rule.place.space().into(),
+            target_kind: rule.place.space().into(),
             name: rule.place.name(),
             tenant: rule.tenant.as_ref().map(ToString::to_string),
             by: rule.by.clone(),
@@ -35,10 +36,10 @@ impl From<&Rule> for RuleBody {
     }
 }
 
-/// What a pause or a block may say. All of it is optional, the body too.
+/// A request to set or delete a pause or a block. All members are optional, and so is the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct HoldBody {
+pub struct RuleRequestBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Schedules and their ledgers on the wire.
+//! JSON bodies about schedules and their fires.
 
 use pointsman_core::fire::{CatchUp, Fire, Overlap};
 use serde::{Deserialize, Serialize};
@@ -11,59 +11,63 @@ use crate::RuleBody;
 pub struct ScheduleList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub schedules: Vec<ScheduleBody>,
-    /// Pass it as `cursor` to read on; null at the end.
+    /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
 }
 
-/// One schedule, stamped.
+/// One schedule, and the newest event id when it was read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub schedule: ScheduleBody,
 }
 
-/// A schedule: when it fires, what it makes and what holds it.
+/// A schedule: when it fires, what it creates, and its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleBody {
-    /// Its own name, or `source/collection` for that of a collection.
+    /// Its own name, or `source/collection` for the schedule of a collection.
     pub name: String,
-    /// False when only its rules are left.
+    /// False if it is no longer configured and only its rules are left.
     pub defined: bool,
     pub expression: String,
-    /// The expression in words.
-    pub words: String,
+    /// The expression in plain English.
+    #[serde(rename = "words")]
+    pub description: String,
     pub timezone: String,
-    /// Null when it is not defined.
-    pub makes: Option<MakesBody>,
-    /// `one`, `all` or `none`; null when it is not defined.
+    /// The event, run or order that it creates when it fires; null if it is not defined.
+    #[serde(rename = "makes")]
+    pub action: Option<ScheduleActionBody>,
+    /// `one`, `all` or `none`; null if it is not defined.
     #[schema(value_type = Option<String>)]
     pub catch_up: Option<CatchUp>,
     pub catch_up_within_seconds: f64,
-    /// `skip`, `queue` or `cancel`; null when it is not defined.
+    /// `skip`, `queue` or `cancel`; null if it is not defined.
     #[schema(value_type = Option<String>)]
     pub overlap: Option<Overlap>,
     pub jitter_seconds: f64,
-    /// What its author may not expect of it, each in a sentence.
+    /// Warnings about surprising effects of the expression, each in a sentence.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// The next planned times.
     pub next: Vec<String>,
-    /// The last planned time that was settled, and what became of it.
-    pub last: Option<FireBody>,
-    /// A rule holds it: its times pass without firing.
-    pub held: bool,
+    /// The latest planned time that has passed, and its outcome.
+    #[serde(rename = "last")]
+    pub last_fire: Option<FireBody>,
+    /// Whether a rule pauses or blocks it: its planned times pass without firing.
+    #[serde(rename = "held")]
+    pub is_blocked_by_rule: bool,
     pub rules: Vec<RuleBody>,
 }
 
-/// What a schedule makes: an event, a run of a source's collection, or an order.
+/// The action of a schedule when it fires: it emits an event, runs a source's collection, or adds an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum MakesBody {
+pub enum ScheduleActionBody {
     Event {
         #[serde(rename = "type")]
         kind: String,
@@ -76,26 +80,28 @@ pub enum MakesBody {
     },
     Order {
         chain: String,
-        /// Null: each gets a fresh one.
+        /// Null: an id is generated for each.
         id: Option<String>,
-        /// Null: the chain's first.
+        /// Null: the chain's first node.
         node: Option<String>,
         tenant: String,
     },
 }
 
-/// What became of a planned time.
+/// The outcome of a planned time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FireBody {
     pub planned_at: String,
-    pub settled_at: String,
+    /// When the outcome was decided.
+    #[serde(rename = "settled_at")]
+    pub decided_at: String,
     /// `fired`, `late`, `caught_up` or `skipped`.
     pub outcome: String,
-    /// Why it was skipped: `held`, `overlap`, `missed` or `gone`; null if it was not.
+    /// Why it was skipped: `held`, `overlap`, `missed` or `gone`; null if it fired.
     pub reason: Option<String>,
-    /// The event that was emitted, or that tells of the order that was added.
+    /// The event that was emitted, or that records the order that was added.
     pub event_id: Option<u64>,
-    /// The task that was made; for an overlap, the one that was in the way.
+    /// The task that was created; for an overlap, the earlier task that still ran.
     pub task_id: Option<String>,
 }
 
@@ -103,7 +109,7 @@ impl From<&Fire> for FireBody {
     fn from(fire: &Fire) -> Self {
         Self {
             planned_at: fire.planned.to_string(),
-            settled_at: fire.at.to_string(),
+            decided_at: fire.at.to_string(),
             outcome: fire.outcome.word().into(),
             reason: fire.outcome.reason().map(Into::into),
             event_id: fire.event.map(|id| id.get()),
@@ -112,27 +118,27 @@ impl From<&Fire> for FireBody {
     }
 }
 
-/// Rows of a ledger, the latest planned time first.
+/// The outcomes of planned times, the latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FireList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub fires: Vec<FireBody>,
-    /// Pass it as `before` to read on; null at the end.
+    /// Pass it as `before` to read the next page; null at the end.
     pub next: Option<String>,
 }
 
-/// What running a schedule at once has made: an event, a source's task, or an order.
+/// The event, source's task or order that a schedule has created when it was run at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RanNow {
+pub struct RunScheduleResponse {
     #[serde(rename = "eventId", default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The order's path; `eventId` is the event that tells of it.
+    /// The order's path; `eventId` is the event that records it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-    /// False if the task was there before.
+    /// False if the task existed before.
     pub created: bool,
 }

@@ -1,7 +1,7 @@
-//! An event as the stream shows it.
+//! The JSON of an event in the event stream.
 //!
-//! There are two forms, as in the journal: what producers emit carries a value, a context and a tenant; the engine's
-//! own events have no tenant, and show their fields beside `key` and `TYPE`.
+//! There are two forms, as in the journal: a producer's event has a value, a context and a tenant; an engine event has no
+//! tenant, and has its fields beside `key` and `TYPE`.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-/// An event as the stream shows it.
+/// An event as it appears in the event stream.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
-#[serde(try_from = "Members")]
+#[serde(try_from = "RawMembers")]
 pub struct EventSnapshot {
     #[schema(rename = "eventId")]
     pub event_id: u64,
     #[schema(rename = "TYPE")]
     pub kind: String,
-    /// The object it happened to; of a TaskEvent `{"jobPath":…,"taskId":…}`. Keyless events have no such member.
-    // An object is held as its text.
+    /// The object; for a TaskEvent `{"jobPath":…,"taskId":…}`. Keyless events have no such member.
+    // A JSON object is kept as its text.
     #[schema(value_type = Option<serde_json::Value>, required = false)]
     pub key: Option<String>,
     /// The preceding event of the same object: null for its first, absent without a key.
@@ -29,36 +29,36 @@ pub struct EventSnapshot {
     pub prev: Option<Option<u64>>,
     #[schema(required = false)]
     pub sub: Option<String>,
-    /// What was emitted. The engine's own events have their fields in its place.
-    // Those are held as an object.
+    /// The payload. Engine events have their fields in its place.
+    // The fields are kept as one JSON object.
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Json,
     #[schema(required = false)]
     pub context: BTreeMap<String, String>,
-    /// Whose it is. The engine's own have no such member.
+    /// The tenant it belongs to. Engine events have no such member.
     // Empty for those.
     #[schema(required = false)]
     pub tenant: String,
 }
 
-/// The members of a snapshot before they are looked at. What stays raw is not rewritten.
-type Members = BTreeMap<String, Box<RawValue>>;
+/// The unparsed members of a snapshot. Raw JSON keeps its exact text.
+type RawMembers = BTreeMap<String, Box<RawValue>>;
 
 impl EventSnapshot {
-    /// Whether the engine told it, and no producer.
-    pub fn is_engine(&self) -> bool {
+    /// Whether the engine published it, and not a producer.
+    pub fn is_engine_event(&self) -> bool {
         self.tenant.is_empty()
     }
 }
 
 impl From<&Event> for EventSnapshot {
     fn from(event: &Event) -> Self {
-        let ordered = event.key.is_some() && !event.is_engine();
+        let has_prev = event.key.is_some() && !event.is_engine();
         Self {
             event_id: event.id.get(),
             kind: event.kind.to_string(),
             key: event.key.as_ref().map(ToString::to_string),
-            prev: ordered.then(|| event.prev.map(|prev| prev.get())),
+            prev: has_prev.then(|| event.prev.map(|prev| prev.get())),
             sub: event.sub.as_ref().map(ToString::to_string),
             value: event.value.clone(),
             context: event.context.clone(),
@@ -71,15 +71,15 @@ impl Serialize for EventSnapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("eventId", &self.event_id)?;
-        if self.is_engine() {
+        if self.is_engine_event() {
             if let Some(key) = &self.key {
                 match key.starts_with('{') {
-                    true => map.serialize_entry("key", &raw::<S>(key)?)?,
+                    true => map.serialize_entry("key", &parse_raw_json::<S>(key)?)?,
                     false => map.serialize_entry("key", key)?,
                 }
             }
             map.serialize_entry("TYPE", &self.kind)?;
-            let fields: Members = self.value.to().map_err(S::Error::custom)?;
+            let fields: RawMembers = self.value.to().map_err(S::Error::custom)?;
             for (name, field) in &fields {
                 map.serialize_entry(name, field)?;
             }
@@ -102,21 +102,21 @@ impl Serialize for EventSnapshot {
     }
 }
 
-fn raw<S: Serializer>(text: &str) -> Result<&RawValue, S::Error> {
+fn parse_raw_json<S: Serializer>(text: &str) -> Result<&RawValue, S::Error> {
     serde_json::from_str(text).map_err(S::Error::custom)
 }
 
-impl TryFrom<Members> for EventSnapshot {
+impl TryFrom<RawMembers> for EventSnapshot {
     type Error = String;
-    fn try_from(mut members: Members) -> Result<Self, String> {
-        let event_id = take(&mut members, "eventId")?.ok_or("an event without eventId")?;
-        let kind = take(&mut members, "TYPE")?.ok_or("an event without TYPE")?;
+    fn try_from(mut members: RawMembers) -> Result<Self, String> {
+        let event_id = take_member(&mut members, "eventId")?.ok_or("an event without eventId")?;
+        let kind = take_member(&mut members, "TYPE")?.ok_or("an event without TYPE")?;
         let key = match members.remove("key") {
             Some(raw) if raw.get().starts_with('{') => Some(raw.get().to_owned()),
-            Some(raw) => Some(read("key", &raw)?),
+            Some(raw) => Some(parse_member("key", &raw)?),
             None => None,
         };
-        let Some(tenant) = take(&mut members, "tenant")? else {
+        let Some(tenant) = take_member(&mut members, "tenant")? else {
             let value = Json::of(&members).map_err(|e| e.to_string())?;
             let (context, tenant) = (BTreeMap::new(), String::new());
             return Ok(Self { event_id, kind, key, prev: None, sub: None, value, context, tenant });
@@ -125,21 +125,21 @@ impl TryFrom<Members> for EventSnapshot {
             event_id,
             kind,
             key,
-            prev: take(&mut members, "prev")?,
-            sub: take(&mut members, "sub")?,
-            value: take(&mut members, "value")?.ok_or("an event without a value")?,
-            context: take(&mut members, "context")?.unwrap_or_default(),
+            prev: take_member(&mut members, "prev")?,
+            sub: take_member(&mut members, "sub")?,
+            value: take_member(&mut members, "value")?.ok_or("an event without a value")?,
+            context: take_member(&mut members, "context")?.unwrap_or_default(),
             tenant,
         })
     }
 }
 
-/// A member in its own type, if it is there.
-fn take<T: DeserializeOwned>(members: &mut Members, name: &str) -> Result<Option<T>, String> {
-    members.remove(name).map(|raw| read(name, &raw)).transpose()
+/// Removes a member and parses it, if it is present.
+fn take_member<T: DeserializeOwned>(members: &mut RawMembers, name: &str) -> Result<Option<T>, String> {
+    members.remove(name).map(|raw| parse_member(name, &raw)).transpose()
 }
 
-fn read<T: DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, String> {
+fn parse_member<T: DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, String> {
     serde_json::from_str(raw.get()).map_err(|e| format!("{name}: {e}"))
 }
 
@@ -152,7 +152,7 @@ mod tests {
 
     const ID: u64 = 7;
 
-    fn emitted(key: Option<&str>, prev: Option<u64>) -> Event {
+    fn producer_event(key: Option<&str>, prev: Option<u64>) -> Event {
         Event {
             id: EventId::new(ID).unwrap(),
             prev: prev.and_then(EventId::new),
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    fn engines() -> Vec<Event> {
+    fn engine_events() -> Vec<Event> {
         let (handler, task) = ("h".parse().unwrap(), TaskId::from_text("h_x_1"));
         let order: pointsman_core::chain::OrderKey = "/a/b,1".parse().unwrap();
         let (node, from) = ("BB".parse().unwrap(), "A".parse().unwrap());
@@ -183,9 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_reads_as_the_stream_does() {
-        let emitted = [emitted(Some("a\"b"), Some(3)), emitted(Some("a"), None), emitted(None, None)];
-        for event in emitted.into_iter().chain(engines()) {
+    fn snapshots_serialize_like_the_event_stream() {
+        let emitted = [
+            producer_event(Some("a\"b"), Some(3)),
+            producer_event(Some("a"), None),
+            producer_event(None, None),
+        ];
+        for event in emitted.into_iter().chain(engine_events()) {
             let snapshot = EventSnapshot::from(&event);
             assert_eq!(serde_json::to_string(&snapshot).unwrap(), event.to_json());
             assert_eq!(serde_json::from_str::<EventSnapshot>(&event.to_json()).unwrap(), snapshot);
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn json_that_is_not_an_event_is_rejected() {
         for bad in [
             "{}",
             r#"{"eventId":1}"#,

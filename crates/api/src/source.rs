@@ -1,24 +1,24 @@
-//! Runs of sources, on the wire: the answers of `/tasks`.
+//! JSON bodies of `/tasks`: runs of sources.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{LogBody, TaskBody};
+use crate::{LogLineBody, TaskBody};
 
 /// Tasks of a source, the newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SourceTasks {
+pub struct SourceTaskList {
     pub tasks: Vec<TaskBody>,
 }
 
 /// The log of a task, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SourceLogs {
-    pub logs: Vec<LogBody>,
+pub struct SourceTaskLogs {
+    pub logs: Vec<LogLineBody>,
 }
 
-/// The task of a pair.
+/// The task that runs a collection of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SourceRun {
+pub struct SourceRunResponse {
     pub task_id: String,
 }

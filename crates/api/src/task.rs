@@ -1,11 +1,11 @@
-//! Tasks on the wire.
+//! JSON bodies about tasks and their logs.
 
 use pointsman_core::task::{Attempt, LogLine, State, Task};
 use pointsman_core::{Json, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A task. Times are RFC 3339 in UTC with six fraction digits, or empty where there is none yet.
+/// A task. Times are RFC 3339 in UTC with six fraction digits, or empty if there is none yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskBody {
     pub id: String,
@@ -19,26 +19,26 @@ pub struct TaskBody {
     pub finished_at: String,
     /// `SCHEDULED`, `RUNNING`, `SUCCESS`, `FAILED` or `CANCELED`.
     pub status: String,
-    /// The same in the lifecycle's own words: `new`, `scheduled`, `locked`, `done`, `error` or `missing`.
+    /// The state in its lifecycle: `new`, `scheduled`, `locked`, `done`, `error` or `missing`.
     pub state: String,
     pub handler: String,
     pub tenant: String,
     /// The object; for an order's step the order's path.
     pub key: Option<String>,
     pub event_id: Option<u64>,
-    /// How many failures it has been forgiven.
+    /// The number of retries so far.
     pub retries: u32,
-    /// How often it was begun.
+    /// The number of attempts so far.
     pub attempt: u32,
     /// The time a schedule planned it for; empty if none did.
     pub planned_at: String,
-    /// It is not begun before this.
+    /// It does not start before this.
     pub delay_until: String,
     pub error: Option<String>,
 }
 
-/// A time as a task has it: empty where there is none.
-pub(crate) fn time(instant: Option<Timestamp>) -> String {
+/// Formats a time as task JSON has it: empty if there is none.
+pub(crate) fn format_optional_time(instant: Option<Timestamp>) -> String {
     instant.map(|instant| instant.to_string()).unwrap_or_default()
 }
 
@@ -54,9 +54,9 @@ impl From<&Task> for TaskBody {
             source: task.handler.to_string(),
             collection: task.collection.to_string(),
             priority: task.priority.get(),
-            created_at: time(Some(task.created_at)),
-            started_at: time(task.started_at),
-            finished_at: time(task.finished_at),
+            created_at: format_optional_time(Some(task.created_at)),
+            started_at: format_optional_time(task.started_at),
+            finished_at: format_optional_time(task.finished_at),
             status: status.public(task.life.state.reason()).into(),
             state: status.as_str().into(),
             handler: task.handler.to_string(),
@@ -65,51 +65,52 @@ impl From<&Task> for TaskBody {
             event_id: task.event.map(|id| id.get()),
             retries: task.life.retries,
             attempt: task.life.attempt,
-            planned_at: time(task.planned_at),
-            delay_until: time(delay),
+            planned_at: format_optional_time(task.planned_at),
+            delay_until: format_optional_time(delay),
             error: task.error.clone(),
         }
     }
 }
 
-/// One task with all that is known of it.
+/// One task with its attempts and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskDetail {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub snapshot: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
     pub task: TaskBody,
-    /// The attempt that runs now.
-    pub running: Option<RunningBody>,
-    /// The attempts that have ended, in order.
-    pub attempts: Vec<AttemptBody>,
-    /// What the handler returned, if anything.
+    /// The running attempt.
+    #[serde(rename = "running")]
+    pub running_attempt: Option<RunningAttemptBody>,
+    /// The ended attempts, in order.
+    pub attempts: Vec<EndedAttemptBody>,
+    /// The result that the handler returned, if any.
     #[schema(value_type = serde_json::Value)]
     pub result: Option<Json>,
 }
 
-/// An attempt that runs.
+/// A running attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RunningBody {
+pub struct RunningAttemptBody {
     pub number: u32,
     pub started_at: String,
-    /// When a worker that fetched it loses it unless it sends a heartbeat; empty where a node runs it.
+    /// When a pull worker's lease ends unless it sends a heartbeat; empty if a node runs it.
     pub lease_until: String,
 }
 
-impl RunningBody {
-    /// The attempt that runs, if one does.
-    pub fn of(task: &Task) -> Option<Self> {
+impl RunningAttemptBody {
+    /// The running attempt of a task, if it has one.
+    pub fn from_task(task: &Task) -> Option<Self> {
         let State::Locked(lease) = task.life.state else { return None };
         let (number, started_at) = (task.life.attempt, lease.since.to_string());
-        Some(Self { number, started_at, lease_until: time(lease.until) })
+        Some(Self { number, started_at, lease_until: format_optional_time(lease.until) })
     }
 }
 
-/// An attempt that has ended.
+/// An ended attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AttemptBody {
+pub struct EndedAttemptBody {
     pub number: u32,
     pub started_at: String,
     pub ended_at: String,
@@ -119,7 +120,7 @@ pub struct AttemptBody {
     pub error: Option<String>,
 }
 
-impl From<&Attempt> for AttemptBody {
+impl From<&Attempt> for EndedAttemptBody {
     fn from(attempt: &Attempt) -> Self {
         Self {
             number: attempt.number,
@@ -136,9 +137,9 @@ impl From<&Attempt> for AttemptBody {
 pub struct TaskList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub tasks: Vec<TaskBody>,
-    /// Pass it as `cursor` to read on; null at the end.
+    /// Pass it as `cursor` to read the next page; null at the end.
     pub next: Option<String>,
 }
 
@@ -147,13 +148,13 @@ pub struct TaskList {
 pub struct LogList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
-    pub logs: Vec<LogBody>,
+    pub newest_event_id: u64,
+    pub logs: Vec<LogLineBody>,
 }
 
 /// One line of a task's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LogBody {
+pub struct LogLineBody {
     pub time: String,
     pub message: String,
     /// `info` or `error`.
@@ -161,13 +162,13 @@ pub struct LogBody {
     pub level: pointsman_core::task::Level,
 }
 
-impl From<&LogLine> for LogBody {
+impl From<&LogLine> for LogLineBody {
     fn from(line: &LogLine) -> Self {
         Self { time: line.time.to_string(), message: line.message.clone(), level: line.level }
     }
 }
 
-/// A task changed. Sent on the stream without an id: it is not in the journal.
+/// A change of a task. Sent on the event stream without an id, because it is not in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskChangeBody {
     pub id: String,
@@ -182,7 +183,7 @@ pub struct TaskChangeBody {
     pub state: String,
     pub attempt: u32,
     pub error: Option<String>,
-    /// When it will be tried again, or empty.
+    /// When it will be retried, or empty.
     pub delay_until: String,
     pub time: String,
 }

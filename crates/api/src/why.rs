@@ -1,52 +1,52 @@
-//! Why a task does not run, on the wire.
+//! JSON bodies that explain why a task does not run.
 
 use pointsman_core::task::why::{Gate, GateKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::RuleBody;
-use crate::task::time;
+use crate::task::format_optional_time;
 
 /// The gates that a task has to pass before it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct WhyBody {
+pub struct TaskWhyBody {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     pub task_id: String,
     /// `SCHEDULED`, `RUNNING`, `SUCCESS`, `FAILED` or `CANCELED`.
     pub status: String,
-    /// All of it in one sentence.
+    /// The explanation in one sentence.
     pub summary: String,
-    /// In the order in which they are passed; none for a task that runs or has ended.
-    pub gates: Vec<GateBody>,
+    /// In the order in which a task passes them; empty for a task that runs or has ended.
+    pub gates: Vec<TaskGateBody>,
 }
 
-/// Something a task has to pass.
+/// A condition that a task has to pass before it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct GateBody {
+pub struct TaskGateBody {
     /// `handler`, `sync`, `lane`, `order`, `due`, `rule`, `concurrency_per_key`, `concurrency`, `rate`, `target`,
     /// `worker` or `turn`.
     #[schema(value_type = String)]
     pub gate: GateKind,
     pub open: bool,
-    /// What was looked at, and what holds it.
+    /// The condition that was checked, and why the gate is closed.
     pub detail: String,
-    /// When it opens by itself, or empty where that is not known.
+    /// When it opens without intervention, or empty if that is unknown.
     pub until: String,
-    /// The tasks that hold it.
+    /// The tasks that close it.
     pub tasks: Vec<String>,
-    /// The rule that holds it.
+    /// The rule that closes it.
     pub rule: Option<RuleBody>,
 }
 
-impl From<&Gate> for GateBody {
+impl From<&Gate> for TaskGateBody {
     fn from(gate: &Gate) -> Self {
         Self {
             gate: gate.gate,
             open: gate.open,
             detail: gate.detail.clone(),
-            until: time(gate.until),
+            until: format_optional_time(gate.until),
             tasks: gate.tasks.iter().map(ToString::to_string).collect(),
             rule: gate.rule.as_ref().map(RuleBody::from),
         }

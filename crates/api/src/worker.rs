@@ -1,7 +1,7 @@
-//! What workers that fetch their tasks say, and are told.
+//! JSON bodies of the calls of pull workers.
 //!
-//! Every call about a task carries the `fence` of its claim. Once the lease has run out, or a person has ended the
-//! task, that fence is stale: the call is refused, and whatever the worker still does counts for nothing.
+//! Every call about a task carries the `fence` of its claim. Once the lease has expired, or a person has ended the
+//! task, that fence is stale: the call is refused, and nothing that the worker still does has an effect.
 
 use pointsman_core::Json;
 use pointsman_core::store::Claimed;
@@ -11,40 +11,40 @@ use utoipa::ToSchema;
 
 use crate::EventSnapshot;
 use crate::client::EmitBody;
-use crate::task::time;
+use crate::task::format_optional_time;
 
-/// Asks for tasks. Durations are those of HTTP parameters (`30`, `30s`, `1m30s`, `PT30S`).
+/// A request to claim tasks. Durations are those of HTTP parameters (`30`, `30s`, `1m30s`, `PT30S`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimBody {
-    /// 1 to 256 handlers or sources that are pulled.
+    /// 1 to 256 handlers or sources that run by `pull`.
     pub handlers: Vec<String>,
-    /// 1 to 256 tasks at most; 1 if not given.
+    /// The maximal number of tasks, 1 to 256; 1 if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
-    /// How long to wait for a first one, up to 5 minutes; not at all if not given.
+    /// How long to wait for a first task, up to 5 minutes; not at all if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
-    /// How long the worker may be silent, 1 second to 1 hour; one minute if not given.
+    /// The lease: how long the worker may go without a heartbeat, 1 second to 1 hour; one minute if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<String>,
 }
 
-/// The tasks that the worker holds now; none if there were none in time.
+/// The claimed tasks; empty if there were none in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ClaimedList {
-    pub tasks: Vec<ClaimedBody>,
+pub struct ClaimedTaskList {
+    pub tasks: Vec<ClaimedTaskBody>,
 }
 
-/// A task that a worker holds.
+/// A claimed task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ClaimedBody {
+pub struct ClaimedTaskBody {
     pub id: String,
-    /// Names this claim in everything that is said of the task.
+    /// Identifies this claim; every further call about the task carries it.
     pub fence: i64,
-    /// When the worker loses it unless it sends a heartbeat.
+    /// When the lease ends unless the worker sends a heartbeat.
     pub lease_until: String,
-    /// 1 for the first run.
+    /// 1 for the first attempt.
     pub attempt: u32,
     pub retries: u32,
     pub handler: String,
@@ -55,20 +55,20 @@ pub struct ClaimedBody {
     pub key: Option<String>,
     /// The time a schedule planned it for, or empty.
     pub planned_at: String,
-    /// The previous event of the object that this handler was sent.
+    /// The previous event of the object that was delivered to this handler.
     pub prev_sent: Option<u64>,
-    /// It runs outside the order of its object.
+    /// Whether it runs outside the order of its lane.
     pub late: bool,
     /// Null for a source's task and an order's step.
     pub event: Option<EventSnapshot>,
-    /// The step; null for all but an order's. The result it is `done` with becomes the order's value.
-    pub order: Option<StepBody>,
+    /// The order's step; null for other tasks. The `result` of `done` becomes the order's value.
+    pub order: Option<OrderStepBody>,
 }
 
 /// A step of an order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct StepBody {
-    /// The order's whole name: `/chain/path,id`.
+pub struct OrderStepBody {
+    /// The order's full name: `/chain/path,id`.
     pub path: String,
     pub chain: String,
     pub id: String,
@@ -78,7 +78,7 @@ pub struct StepBody {
     pub value: Json,
 }
 
-impl From<&StepRun> for StepBody {
+impl From<&StepRun> for OrderStepBody {
     fn from(step: &StepRun) -> Self {
         Self {
             path: step.order.to_string(),
@@ -90,14 +90,14 @@ impl From<&StepRun> for StepBody {
     }
 }
 
-impl ClaimedBody {
-    /// A task that was claimed with a lease until then.
+impl ClaimedTaskBody {
+    /// The body of a task that was claimed with a lease.
     pub fn new(claimed: &Claimed) -> Self {
         let subject = &claimed.subject;
         Self {
             id: claimed.id.to_string(),
             fence: claimed.fence,
-            lease_until: time(claimed.until),
+            lease_until: format_optional_time(claimed.until),
             attempt: claimed.attempt,
             retries: claimed.retries,
             handler: claimed.handler.to_string(),
@@ -105,46 +105,46 @@ impl ClaimedBody {
             collection: subject.collection().to_owned(),
             tenant: subject.tenant().to_string(),
             key: subject.key().map(ToString::to_string),
-            planned_at: time(claimed.planned),
+            planned_at: format_optional_time(claimed.planned),
             prev_sent: claimed.prev_sent.map(|id| id.get()),
             late: claimed.late,
             event: subject.event().map(|event| EventSnapshot::from(&**event)),
             order: match subject {
-                Subject::Step(step) => Some(StepBody::from(step)),
+                Subject::Step(step) => Some(OrderStepBody::from(step)),
                 Subject::Event(_) | Subject::Run(_) => None,
             },
         }
     }
 }
 
-/// The worker is still at it.
+/// A heartbeat: the worker still runs the task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatBody {
     pub fence: i64,
-    /// How long it may be silent from now on; as long as it claimed the task for if not given.
+    /// The lease from now on; that of the claim if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<String>,
 }
 
-/// Until when a worker holds a task.
+/// The response to a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Leased {
+pub struct HeartbeatResponse {
     pub lease_until: String,
 }
 
-/// Lines for a task's log.
+/// Lines to add to a task's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LogsBody {
+pub struct AddLogsBody {
     pub fence: i64,
-    pub logs: Vec<NewLog>,
+    pub logs: Vec<NewLogLine>,
 }
 
-/// A line for a task's log.
+/// A line to add to a task's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewLog {
+pub struct NewLogLine {
     /// RFC 3339; now if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
@@ -155,26 +155,26 @@ pub struct NewLog {
     pub message: String,
 }
 
-/// How many lines were taken. One line that says so stands for all beyond the cap.
+/// The number of lines that were added. Lines beyond the limit are replaced by one line that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Logged {
+pub struct AddLogsResponse {
     pub logged: u64,
 }
 
-/// The task is done.
+/// The attempt has succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct DoneBody {
     pub fence: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub result: Option<Json>,
-    /// Events to emit, committed together with the end of the task.
+    /// Events to emit, committed together with the end of the attempt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<serde_json::Value>)]
     pub emit: Vec<EmitBody>,
-    /// Last lines for its log.
+    /// The last lines of its log.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub log: Vec<NewLog>,
+    pub log: Vec<NewLogLine>,
 }
 
 /// The attempt has failed.
@@ -182,22 +182,22 @@ pub struct DoneBody {
 pub struct FailBody {
     pub fence: i64,
     pub error: String,
-    /// What it returned, as a program's exit code; 1 if not given.
+    /// Its return code, such as a program's exit code; 1 if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i64>,
-    /// Whether to try again, as far as the handler's policy goes; true if not given.
+    /// Whether to retry, as far as the handler's policy allows; true if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
-    /// How long to wait before that; as long as the policy says if not given.
+    /// The delay before the retry; that of the policy if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
 
-/// Not now: the task is put off, at no cost.
+/// A snooze: the task is put off and loses no retry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SnoozeBody {
     pub fence: i64,
-    /// For how long; five minutes if neither is given. Excludes `until`.
+    /// How long; five minutes if neither is given. Excludes `until`.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
     /// RFC 3339.
@@ -205,15 +205,15 @@ pub struct SnoozeBody {
     pub until: Option<String>,
 }
 
-/// Where a task stands after its attempt.
+/// The state of a task after its attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Ended {
+pub struct AttemptEndResponse {
     pub id: String,
     /// `SCHEDULED`, `SUCCESS` or `FAILED`.
     pub status: String,
-    /// The same in the lifecycle's own words.
+    /// The state in its lifecycle.
     pub state: String,
-    /// When it will be tried again, or empty.
+    /// When it will be retried, or empty.
     pub delay_until: String,
     /// The ids of the events that were emitted.
     pub events: Vec<u64>,

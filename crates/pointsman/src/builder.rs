@@ -1,4 +1,4 @@
-//! Building a bus: handlers, what routes to them, and what they share.
+//! Builds a bus: its handlers, their routes, chains and shared state.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -15,13 +15,13 @@ use pointsman_core::{HandlerDef, HandlerName, HandlingKey, LaneFailure, Order, R
 use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Settings, Setup};
 
-use crate::handler::{Handler, attempt};
-use crate::opened::Opened;
-use crate::state::{MissingState, Shared, States};
+use crate::bus_store::BusStore;
+use crate::handler::{Handler, run_attempt};
+use crate::state::{BusResources, MissingState, StateMap};
 use crate::{Bus, Event};
 
-/// How long an attempt may take, if nothing is said.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long an attempt may take by default.
+const DEFAULT_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why a bus did not start.
 #[derive(Debug, thiserror::Error)]
@@ -30,225 +30,234 @@ pub enum StartError {
         "{0:?} is not a kind of store; write `sqlite:app.db`, `sqlite::memory:`, `postgres://user@host/database` or \
          `redis://host:6379`"
     )]
-    NoSuchStore(String),
-    #[error("the store cannot be opened")]
-    Open(#[from] pointsman_store_sqlite::OpenError),
-    #[error("the database cannot be opened")]
-    Postgres(#[from] pointsman_store_postgres::OpenError),
-    #[error("the database cannot be opened")]
-    Redis(#[from] pointsman_store_redis::OpenError),
+    UnknownStoreKind(String),
+    #[error("the SQLite store cannot be opened")]
+    OpenSqlite(#[from] pointsman_store_sqlite::OpenError),
+    #[error("the PostgreSQL store cannot be opened")]
+    OpenPostgres(#[from] pointsman_store_postgres::OpenError),
+    #[error("the Redis store cannot be opened")]
+    OpenRedis(#[from] pointsman_store_redis::OpenError),
     #[error(transparent)]
-    BadName(#[from] BadName),
+    InvalidName(#[from] BadName),
     #[error("there are two handlers named {0}")]
-    TwoHandlers(HandlerName),
-    #[error("{kind} is routed to the handler {handler}, which does not exist")]
-    NoSuchHandler { kind: HandlingKey, handler: HandlerName },
+    DuplicateHandler(HandlerName),
+    #[error("{kind} is routed to the handler {handler}, which does not exist; add it with `handler`")]
+    UnknownHandler { kind: HandlingKey, handler: HandlerName },
     #[error("the node {node} of the chain {chain} names the handler {handler}, which does not exist")]
-    NoSuchStep { chain: ChainPath, node: NodeId, handler: HandlerName },
-    #[error("the chain {chain}: {fault}")]
-    BadChain { chain: ChainPath, fault: String },
+    UnknownStepHandler { chain: ChainPath, node: NodeId, handler: HandlerName },
+    #[error("the chain {chain} is invalid: {reason}")]
+    InvalidChain { chain: ChainPath, reason: String },
     #[error("there are two chains {0}")]
-    TwoChains(ChainPath),
+    DuplicateChain(ChainPath),
     #[error("{kind} is routed to the chain {chain}, which does not exist")]
-    NoSuchChain { kind: HandlingKey, chain: ChainPath },
-    #[error("the handler {handler}: {missing}")]
-    MissingState { handler: HandlerName, missing: MissingState },
+    UnknownChain { kind: HandlingKey, chain: ChainPath },
+    #[error("the handler {handler} cannot run: {missing_state}")]
+    MissingState { handler: HandlerName, missing_state: MissingState },
     #[error("the engine did not start")]
     Store(#[from] StoreError),
 }
 
-/// The state of a [`Builder`] that has no handler yet.
+/// Type state of a [`BusBuilder`] that has no handler yet.
 #[derive(Debug)]
-pub struct Empty;
+pub struct NoHandlerYet;
 
-/// The state of a [`Builder`] whose last handler can still be told how it is treated.
+/// Type state of a [`BusBuilder`] whose last handler can be configured.
 #[derive(Debug)]
-pub struct Tuning;
+pub struct HandlerAdded;
 
-/// Describes a bus. Faults are kept until [`Builder::start`], which names the first.
+/// Describes a bus to start. [`BusBuilder::start`] returns the first mistake.
 ///
-/// `order`, `retry`, `retries`, `timeout` and `on_error` are about the handler that was named last.
+/// `lane_ordering`, `retry_policy`, `retries`, `timeout` and `on_error` configure the handler that was added last.
 #[must_use = "a bus runs once it is started"]
-pub struct Builder<Last = Empty> {
-    plan: Plan,
-    last: PhantomData<Last>,
+pub struct BusBuilder<Last = NoHandlerYet> {
+    plan: BusPlan,
+    last_handler: PhantomData<Last>,
 }
 
-struct Plan {
-    store: String,
+/// Everything that was given to a [`BusBuilder`].
+struct BusPlan {
+    store_url: String,
     settings: Settings,
-    states: States,
-    handlers: Vec<Registered>,
+    states: StateMap,
+    handlers: Vec<RegisteredHandler>,
     routes: Routes,
     chains: Vec<Chain>,
     chain_routes: ChainRoutes,
-    fault: Option<StartError>,
+    first_error: Option<StartError>,
 }
 
-struct Registered {
+/// A handler that was added to a [`BusBuilder`].
+struct RegisteredHandler {
     def: HandlerDef,
     timeout: Duration,
-    /// Made when all states are known.
-    runner: Box<dyn FnOnce(Arc<Shared>) -> Arc<dyn pointsman_engine::Runner> + Send>,
-    check: fn(&States) -> Result<(), MissingState>,
+    /// Builds the runner when all states are known.
+    build_runner: Box<dyn FnOnce(Arc<BusResources>) -> Arc<dyn pointsman_engine::Runner> + Send>,
+    check_states: fn(&StateMap) -> Result<(), MissingState>,
 }
 
-impl Builder {
-    pub(crate) fn new(store: &str) -> Self {
-        let plan = Plan {
-            store: store.into(),
-            settings: Settings { registrant: program(), node_name: node_name(), ..Settings::default() },
-            states: States::default(),
+impl BusBuilder {
+    pub(crate) fn new(store_url: &str) -> Self {
+        let plan = BusPlan {
+            store_url: store_url.into(),
+            settings: Settings { registrant: program_name(), node_name: node_name(), ..Settings::default() },
+            states: StateMap::default(),
             handlers: Vec::new(),
             routes: Routes::new(),
             chains: Vec::new(),
             chain_routes: ChainRoutes::default(),
-            fault: None,
+            first_error: None,
         };
-        Self { plan, last: PhantomData }
+        Self { plan, last_handler: PhantomData }
     }
 }
 
-impl<Last> Builder<Last> {
-    /// What the program is called on a store that others share, such as a database: that of its file, if nothing is
-    /// said. Buses of one name are taken to have the same handlers and routes, and what the last of them was started with
-    /// counts; those of different names add up.
+impl<Last> BusBuilder<Last> {
+    /// Sets the program's name on a store that several programs share; the default is the name of its executable.
+    /// Buses of the same name are taken to have the same handlers and routes, and those of the bus started last apply;
+    /// handlers and routes of differently named buses add up.
     pub fn name(mut self, name: &str) -> Self {
         self.plan.settings.registrant = name.into();
         self
     }
 
-    /// How many tasks run at a time; 16 if nothing is said.
+    /// Sets how many tasks run at a time; 16 by default.
     pub fn workers(mut self, workers: usize) -> Self {
         self.plan.settings.slots = workers.max(1);
         self
     }
 
-    /// A value that handlers take as [`State<T>`](crate::State). One for each type; the last one counts.
+    /// Adds a value that handlers take as [`State<T>`](crate::State). One for each type; the last one wins.
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.plan.states.put(value);
+        self.plan.states.insert(value);
         self
     }
 
-    /// Names a handler. What comes next may say how it is treated.
-    pub fn handler<Args: 'static, H: Handler<Args>>(mut self, name: &str, handler: H) -> Builder<Tuning> {
+    /// Adds a handler. The following calls may configure it.
+    pub fn handler<Args: 'static, H: Handler<Args>>(
+        mut self,
+        name: &str,
+        handler: H,
+    ) -> BusBuilder<HandlerAdded> {
         match HandlerName::new(name) {
-            Ok(name) => self.plan.handlers.push(Registered {
+            Ok(name) => self.plan.handlers.push(RegisteredHandler {
                 def: HandlerDef::new(name),
-                timeout: TIMEOUT,
-                runner: Box::new(move |shared| runner(handler, shared)),
-                check: H::check,
+                timeout: DEFAULT_ATTEMPT_TIMEOUT,
+                build_runner: Box::new(move |resources| build_runner(handler, resources)),
+                check_states: H::check_states,
             }),
-            Err(fault) => self.plan.blame(fault.into()),
+            Err(error) => self.plan.record_error(error.into()),
         }
-        Builder { plan: self.plan, last: PhantomData }
+        BusBuilder { plan: self.plan, last_handler: PhantomData }
     }
 
-    /// Events of this type, and of those below it, go to a handler.
+    /// Routes events of this type, and of its subtypes, to a handler.
     pub fn on<E: Event>(self, handler: &str) -> Self {
         self.on_key(E::TYPE, handler)
     }
 
-    /// The same, before the queued handlers of the event and one after the other in this order.
+    /// Like [`on`](Self::on), but the handler is synchronous: it runs before the event's queued handlers, and synchronous
+    /// handlers run one after another in the order of these calls.
     pub fn on_sync<E: Event>(self, handler: &str) -> Self {
         self.on_key_sync(E::TYPE, handler)
     }
 
-    /// Events with this handling key, or one below it, go to a handler.
+    /// Routes events with this handling key, or one below it, to a handler.
     pub fn on_key(mut self, key: &str, handler: &str) -> Self {
-        self.plan.bind(key, handler, Binding::queued);
+        self.plan.bind_route(key, handler, Binding::queued);
         self
     }
 
-    /// The same, synchronously.
+    /// Like [`on_key`](Self::on_key), for a synchronous handler.
     pub fn on_key_sync(mut self, key: &str, handler: &str) -> Self {
-        self.plan.bind(key, handler, Binding::sync);
+        self.plan.bind_route(key, handler, Binding::sync);
         self
     }
 
-    /// A chain that orders travel; its steps are handlers of this bus.
+    /// Adds a chain for orders; its steps are handlers of this bus.
     pub fn chain(mut self, chain: Chain) -> Self {
         self.plan.chains.push(chain);
         self
     }
 
-    /// Events of this type, and of those below it, each make an order that travels a chain.
+    /// Starts an order on a chain for each event of this type, and of its subtypes.
     pub fn on_chain<E: Event>(mut self, chain: &str) -> Self {
         match (HandlingKey::new(E::TYPE), ChainPath::new(chain)) {
             (Ok(key), Ok(chain)) => self.plan.chain_routes.bind(key, chain),
-            (Err(fault), _) | (_, Err(fault)) => self.plan.blame(fault.into()),
+            (Err(error), _) | (_, Err(error)) => self.plan.record_error(error.into()),
         }
         self
     }
 
-    /// Opens the store and starts to work.
+    /// Opens the store and starts the engine.
     pub async fn start(self) -> Result<Bus, StartError> {
         let plan = self.plan;
-        plan.check_names()?;
+        plan.check_handlers()?;
         plan.check_chains()?;
-        if let Some(fault) = plan.fault {
-            return Err(fault);
+        if let Some(error) = plan.first_error {
+            return Err(error);
         }
         for handler in &plan.handlers {
-            (handler.check)(&plan.states)
-                .map_err(|missing| StartError::MissingState { handler: handler.def.name.clone(), missing })?;
+            (handler.check_states)(&plan.states).map_err(|missing_state| StartError::MissingState {
+                handler: handler.def.name.clone(),
+                missing_state,
+            })?;
         }
-        let shared = Arc::new(Shared::new(plan.states));
-        let spec = |handler: Registered| HandlerSpec {
+        let resources = Arc::new(BusResources::new(plan.states));
+        let to_spec = |handler: RegisteredHandler| HandlerSpec {
             def: handler.def,
             timeout: handler.timeout,
-            runner: Some((handler.runner)(shared.clone())),
+            runner: Some((handler.build_runner)(resources.clone())),
         };
         let setup = Setup {
-            handlers: plan.handlers.into_iter().map(spec).collect(),
+            handlers: plan.handlers.into_iter().map(to_spec).collect(),
             routes: plan.routes,
             chains: plan.chains,
             chain_routes: plan.chain_routes,
             ..Setup::default()
         };
-        let opened = Opened::open(&plan.store, &plan.settings.time).await?;
-        match Engine::start(opened.store(), plan.settings, setup).await {
+        let store = BusStore::open(&plan.store_url, &plan.settings.time).await?;
+        match Engine::start(store.to_dyn_store(), plan.settings, setup).await {
             Ok(engine) => {
-                let bus = Bus::new(engine, opened, shared.clone());
-                shared.started(bus.clone());
+                let bus = Bus::new(engine, store, resources.clone());
+                resources.set_bus(bus.clone());
                 Ok(bus)
             }
-            Err(fault) => {
-                opened.store().close();
-                Err(fault.into())
+            Err(error) => {
+                store.to_dyn_store().close();
+                Err(error.into())
             }
         }
     }
 }
 
-impl Builder<Tuning> {
-    /// Whether events of one object are handled one at a time, in order. They are, if nothing is said.
-    pub fn order(self, order: Order) -> Self {
-        self.tune(|handler| handler.def.order = order)
+impl BusBuilder<HandlerAdded> {
+    /// Sets whether events of one object are handled one at a time, in order. They are by default.
+    pub fn lane_ordering(self, order: Order) -> Self {
+        self.change_last_handler(|handler| handler.def.order = order)
     }
 
-    /// When a failed attempt is tried again.
-    pub fn retry(self, policy: RetryPolicy) -> Self {
-        self.tune(|handler| handler.def.retry = policy)
+    /// Sets how often and when a failed task is retried.
+    pub fn retry_policy(self, policy: RetryPolicy) -> Self {
+        self.change_last_handler(|handler| handler.def.retry = policy)
     }
 
-    /// How many times a task is tried again: 2, if nothing is said, which means three runs.
+    /// Sets the maximal number of retries: 2 by default, which means three attempts.
     pub fn retries(self, max: u32) -> Self {
-        self.tune(|handler| handler.def.retry.max = max)
+        self.change_last_handler(|handler| handler.def.retry.max = max)
     }
 
-    /// An attempt that takes longer has failed. One minute if nothing is said.
+    /// Sets how long an attempt may take before it fails; one minute by default.
     pub fn timeout(self, timeout: Duration) -> Self {
-        self.tune(|handler| handler.timeout = timeout)
+        self.change_last_handler(|handler| handler.timeout = timeout)
     }
 
-    /// What becomes of an object's further events when one has failed for good.
+    /// Sets what happens to an object's further events when one has failed for good.
     pub fn on_error(self, policy: LaneFailure) -> Self {
-        self.tune(|handler| handler.def.on_error = policy)
+        self.change_last_handler(|handler| handler.def.on_error = policy)
     }
 
-    fn tune(mut self, change: impl FnOnce(&mut Registered)) -> Self {
-        // There is none only if its name was refused, and then the start will say so.
+    fn change_last_handler(mut self, change: impl FnOnce(&mut RegisteredHandler)) -> Self {
+        // There is none only if its name is invalid, and `start` returns that error.
         if let Some(handler) = self.plan.handlers.last_mut() {
             change(handler);
         }
@@ -256,94 +265,96 @@ impl Builder<Tuning> {
     }
 }
 
-impl Plan {
-    /// Keeps the first fault.
-    fn blame(&mut self, fault: StartError) {
-        self.fault.get_or_insert(fault);
+impl BusPlan {
+    /// Keeps the first error for `start`.
+    fn record_error(&mut self, error: StartError) {
+        self.first_error.get_or_insert(error);
     }
 
-    fn bind(&mut self, key: &str, handler: &str, binding: fn(HandlerName) -> Binding) {
+    fn bind_route(&mut self, key: &str, handler: &str, binding: fn(HandlerName) -> Binding) {
         match (HandlingKey::new(key), HandlerName::new(handler)) {
             (Ok(key), Ok(handler)) => self.routes.bind(key, binding(handler)),
-            (Err(fault), _) | (_, Err(fault)) => self.blame(fault.into()),
+            (Err(error), _) | (_, Err(error)) => self.record_error(error.into()),
         }
     }
 
-    /// Every handler is named once, and every route leads to one.
-    fn check_names(&self) -> Result<(), StartError> {
-        let named = |name: &HandlerName| self.handlers.iter().filter(|h| h.def.name == *name).count();
-        if let Some(twice) = self.handlers.iter().find(|handler| named(&handler.def.name) > 1) {
-            return Err(StartError::TwoHandlers(twice.def.name.clone()));
+    /// Checks that handler names are unique and that every route leads to a handler.
+    fn check_handlers(&self) -> Result<(), StartError> {
+        let count_named = |name: &HandlerName| self.handlers.iter().filter(|h| h.def.name == *name).count();
+        if let Some(duplicate) = self.handlers.iter().find(|handler| count_named(&handler.def.name) > 1) {
+            return Err(StartError::DuplicateHandler(duplicate.def.name.clone()));
         }
         let bindings =
             self.routes.iter().flat_map(|(key, list)| list.iter().map(move |binding| (key, binding)));
-        match bindings.into_iter().find(|(_, binding)| named(&binding.handler) == 0) {
+        match bindings.into_iter().find(|(_, binding)| count_named(&binding.handler) == 0) {
             None => Ok(()),
             Some((kind, binding)) => {
-                Err(StartError::NoSuchHandler { kind: kind.clone(), handler: binding.handler.clone() })
+                Err(StartError::UnknownHandler { kind: kind.clone(), handler: binding.handler.clone() })
             }
         }
     }
 }
 
-impl Plan {
-    /// Every chain is there once and sound, and all that is named is there.
+impl BusPlan {
+    /// Checks that chains are unique and valid, and that routes lead to chains that exist.
     fn check_chains(&self) -> Result<(), StartError> {
         let mut paths = BTreeSet::new();
         for Chain { path: chain, .. } in &self.chains {
             if !paths.insert(chain) {
-                return Err(StartError::TwoChains(chain.clone()));
+                return Err(StartError::DuplicateChain(chain.clone()));
             }
         }
         self.chains.iter().try_for_each(|chain| self.check_chain(chain))?;
-        let mut bound =
+        let mut routes =
             self.chain_routes.iter().flat_map(|(kind, list)| list.iter().map(move |to| (kind, to)));
-        match bound.find(|(_, chain)| !paths.contains(chain)) {
+        match routes.find(|(_, chain)| !paths.contains(chain)) {
             None => Ok(()),
-            Some((kind, chain)) => Err(StartError::NoSuchChain { kind: kind.clone(), chain: chain.clone() }),
+            Some((kind, chain)) => Err(StartError::UnknownChain { kind: kind.clone(), chain: chain.clone() }),
         }
     }
 
     fn check_chain(&self, chain: &Chain) -> Result<(), StartError> {
         let path = || chain.path.clone();
-        if let Some((_, fault)) = chain.faults().into_iter().next() {
-            return Err(StartError::BadChain { chain: path(), fault });
+        if let Some((_, reason)) = chain.faults().into_iter().next() {
+            return Err(StartError::InvalidChain { chain: path(), reason });
         }
         for node in &chain.nodes {
             if let Role::Step(Step { handler, .. }) = &node.role
-                && !self.handlers.iter().any(|there| there.def.name == *handler)
+                && !self.handlers.iter().any(|existing| existing.def.name == *handler)
             {
                 let (node, handler) = (node.id.clone(), handler.clone());
-                return Err(StartError::NoSuchStep { chain: path(), node, handler });
+                return Err(StartError::UnknownStepHandler { chain: path(), node, handler });
             }
         }
         Ok(())
     }
 }
 
-fn runner<Args: 'static, H: Handler<Args>>(
+fn build_runner<Args: 'static, H: Handler<Args>>(
     handler: H,
-    shared: Arc<Shared>,
+    resources: Arc<BusResources>,
 ) -> Arc<dyn pointsman_engine::Runner> {
-    Arc::new(InProcess::new(move |delivery: Delivery| attempt(handler.clone(), delivery, shared.clone())))
+    Arc::new(InProcess::new(move |delivery: Delivery| {
+        run_attempt(handler.clone(), delivery, resources.clone())
+    }))
 }
 
-/// The name of the program's file.
-fn program() -> String {
+/// The name of the program's executable.
+fn program_name() -> String {
     let path = std::env::current_exe().ok();
     let name = path.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str());
     name.unwrap_or("program").into()
 }
 
-/// Tells this process from others of the same program.
+/// A name that distinguishes this process from others of the same program.
 fn node_name() -> String {
-    format!("{}-{}", program(), std::process::id())
+    format!("{}-{}", program_name(), std::process::id())
 }
 
-impl<Last> std::fmt::Debug for Builder<Last> {
+impl<Last> std::fmt::Debug for BusBuilder<Last> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let handlers: Vec<_> = self.plan.handlers.iter().map(|handler| &handler.def.name).collect();
         // The store's URL may hold a password.
-        f.debug_struct("Builder").field("handlers", &handlers).finish_non_exhaustive()
+        f.debug_struct("BusBuilder").field("handlers", &handlers).finish_non_exhaustive()
     }
 }

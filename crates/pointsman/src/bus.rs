@@ -1,4 +1,4 @@
-//! The bus: emitting, watching, waiting.
+//! The bus: emits events, watches the journal, and waits for tasks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,140 +11,143 @@ use pointsman_core::{EventId, Status, TaskId, Timestamp};
 use pointsman_engine::Engine;
 use tokio::time::timeout;
 
-use crate::builder::Builder;
-use crate::emit::{Emit, EmitError, Emitted};
-use crate::event::describe;
-use crate::opened::Opened;
-use crate::state::{Shared, States};
-use crate::watch::Watch;
-use crate::{Event, UnitOfWork, scope};
+use crate::builder::BusBuilder;
+use crate::bus_store::BusStore;
+use crate::emit::{EmitError, EmitOptions, EmittedEvent};
+use crate::event::to_new_event;
+use crate::state::{BusResources, StateMap};
+use crate::watch::JournalWatch;
+use crate::{Event, UnitOfWork, attempt_scope};
 
-/// How long [`Bus::stop`] lets running attempts go on.
-const DRAIN: Duration = Duration::from_secs(30);
-/// A change that was missed is noticed this much later.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How many log lines are read at once.
-const LOG_PAGE: usize = 1000;
+/// How long [`Bus::stop`] waits for running attempts.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Tasks are read again after this time, in case a change notification was missed.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The number of log lines that are read at a time.
+const LOG_PAGE_LINES: usize = 1000;
 
 /// A durable event bus inside a program. Cheap to clone.
 ///
-/// Whatever it has acknowledged survives the program: a bus that is started again on the same file goes on
+/// Everything it has acknowledged survives the program: a bus that is started again on the same file continues
 /// where the last one was killed.
 #[derive(Clone)]
 pub struct Bus {
     engine: Engine,
-    opened: Opened,
-    shared: Arc<Shared>,
+    store: BusStore,
+    resources: Arc<BusResources>,
 }
 
 impl Bus {
-    /// Describes a bus on a store: `sqlite:app.db`, `sqlite::memory:` for one that dies with the program,
+    /// Builds a bus on a store: `sqlite:app.db`, `sqlite::memory:` for one that ends with the program,
     /// `postgres://user@host/database` or `redis://host:6379` for one that other processes may share.
-    pub fn builder(store: &str) -> Builder {
-        Builder::new(store)
+    pub fn builder(store_url: &str) -> BusBuilder {
+        BusBuilder::new(store_url)
     }
 
-    pub(crate) fn new(engine: Engine, opened: Opened, shared: Arc<Shared>) -> Self {
-        Self { engine, opened, shared }
+    pub(crate) fn new(engine: Engine, store: BusStore, resources: Arc<BusResources>) -> Self {
+        Self { engine, store, resources }
     }
 
-    pub(crate) fn states(&self) -> &States {
-        &self.shared.states
+    pub(crate) fn states(&self) -> &StateMap {
+        &self.resources.states
     }
 
-    /// What time it is, by the store's clock.
+    /// The current time, by the store's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.engine.now()
     }
 
-    pub(crate) fn opened(&self) -> &Opened {
-        &self.opened
+    pub(crate) fn store(&self) -> &BusStore {
+        &self.store
     }
 
-    /// Journals an event. When this answers, the event and its tasks are on disk; handlers run on their own.
-    pub async fn emit<E: Event>(&self, event: E) -> Result<Emitted, EmitError> {
-        self.emit_with(event, Emit::new()).await
+    /// Emits an event. When this returns, the event and its tasks are durable; handlers run in the background.
+    pub async fn emit<E: Event>(&self, event: E) -> Result<EmittedEvent, EmitError> {
+        self.emit_with(event, EmitOptions::new()).await
     }
 
-    /// The same, with more to say.
-    pub async fn emit_with<E: Event>(&self, event: E, how: Emit) -> Result<Emitted, EmitError> {
-        let event = describe(&event, &how, scope::cause(), self.engine.now())?;
-        let idempotency = how.idempotency(&event)?;
+    /// Like [`emit`](Self::emit), with options.
+    pub async fn emit_with<E: Event>(
+        &self,
+        event: E,
+        options: EmitOptions,
+    ) -> Result<EmittedEvent, EmitError> {
+        let event = to_new_event(&event, &options, attempt_scope::current_cause(), self.engine.now())?;
+        let idempotency = options.to_idempotency(&event)?;
         let receipt = self.engine.emit(Emission { events: vec![event], idempotency }).await?;
-        let answer = Emitted::all(receipt).pop();
-        let fault = || StoreError::Damaged("an event was journaled without an answer".into());
-        answer.ok_or_else(|| EmitError::NotJournaled(fault().into()))
+        let emitted = EmittedEvent::from_receipt(receipt).pop();
+        let missing = || StoreError::Damaged("the store returned no receipt for a journaled event".into());
+        emitted.ok_or_else(|| EmitError::NotJournaled(missing().into()))
     }
 
-    /// Journals several events, all or nothing.
+    /// Emits several events, all or nothing.
     pub async fn emit_all<E: Event>(
         &self,
         events: impl IntoIterator<Item = E>,
-    ) -> Result<Vec<Emitted>, EmitError> {
-        let (how, cause, now) = (Emit::new(), scope::cause(), self.engine.now());
+    ) -> Result<Vec<EmittedEvent>, EmitError> {
+        let (options, cause, now) = (EmitOptions::new(), attempt_scope::current_cause(), self.engine.now());
         let events = events
             .into_iter()
-            .map(|event| describe(&event, &how, cause, now))
+            .map(|event| to_new_event(&event, &options, cause, now))
             .collect::<Result<Vec<_>, _>>()?;
         if events.is_empty() {
             return Ok(Vec::new());
         }
         let receipt = self.engine.emit(Emission { events, idempotency: None }).await?;
-        Ok(Emitted::all(receipt))
+        Ok(EmittedEvent::from_receipt(receipt))
     }
 
-    /// Begins a unit of work on the store's own transaction.
+    /// Begins a unit of work, which commits in a transaction of the store.
     pub fn unit_of_work(&self) -> UnitOfWork {
         UnitOfWork::new(self.clone())
     }
 
-    /// Every event from now on.
-    pub async fn watch(&self) -> Result<Watch, StoreError> {
+    /// Watches all events from now on.
+    pub async fn watch(&self) -> Result<JournalWatch, StoreError> {
         let head = self.engine.observer().extent().await?.head;
         Ok(self.watch_after(head, Filter::default()))
     }
 
-    /// The events after `after` that match, and on into the future.
-    pub fn watch_after(&self, after: EventId, filter: Filter) -> Watch {
-        Watch::new(self.engine.clone(), after, filter)
+    /// Watches the events after `after` that match: first past ones, then new ones.
+    pub fn watch_after(&self, after: EventId, filter: Filter) -> JournalWatch {
+        JournalWatch::new(self.engine.clone(), after, filter)
     }
 
-    /// Waits until all tasks of an event have come to their end, and returns them as they stand then. Retries
-    /// and snoozes are waited for too.
-    pub async fn ended(&self, emitted: &Emitted) -> Result<Vec<Task>, StoreError> {
-        // Listening comes first, so that no change falls between the look and the wait.
+    /// Waits until all tasks of an event have finished, and returns them. Retries and snoozes are waited for too.
+    pub async fn wait_for_tasks(&self, emitted: &EmittedEvent) -> Result<Vec<Task>, StoreError> {
+        // Subscribe first, so that no change is missed between the read and the wait.
         let mut changes = self.engine.changes();
         let ids: HashSet<&TaskId> = emitted.tasks.iter().collect();
         loop {
             let mut tasks = Vec::new();
             for id in &emitted.tasks {
-                tasks.extend(self.task(id).await?);
+                tasks.extend(self.read_task(id).await?);
             }
-            if tasks.iter().all(|task| has_ended(task.life.state.status())) {
+            if tasks.iter().all(|task| has_finished(task.life.state.status())) {
                 return Ok(tasks);
             }
-            let ours = async {
+            let one_finished = async {
                 while let Ok(change) = changes.recv().await {
-                    if ids.contains(&change.id) && has_ended(change.status) {
+                    if ids.contains(&change.id) && has_finished(change.status) {
                         break;
                     }
                 }
             };
-            // A receiver that fell behind, or whose engine has gone, looks again after a while.
-            let _ = timeout(LOOK_AGAIN, ours).await;
+            // A receiver that lagged, or whose engine has stopped, reads the tasks again after the interval.
+            let _ = timeout(RECHECK_INTERVAL, one_finished).await;
         }
     }
 
-    /// A task, with its attempts.
-    pub async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+    /// Reads a task with its attempts.
+    pub async fn read_task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         Ok(self.engine.store().task(id).await?.map(|(task, _)| task))
     }
 
-    /// A task's log so far; empty if there is no such task.
-    pub async fn logs(&self, id: &TaskId) -> Result<Vec<LogLine>, StoreError> {
+    /// Reads a task's log so far; empty if there is no such task.
+    pub async fn read_task_logs(&self, id: &TaskId) -> Result<Vec<LogLine>, StoreError> {
         let mut lines = Vec::new();
         let mut from = 0;
-        while let Some(page) = self.engine.store().logs(id, from, LOG_PAGE).await? {
+        while let Some(page) = self.engine.store().logs(id, from, LOG_PAGE_LINES).await? {
             let Some(last) = page.lines.last() else { break };
             from = last.number + 1;
             lines.extend(page.lines.into_iter().map(|stored| stored.line));
@@ -152,24 +155,23 @@ impl Bus {
         Ok(lines)
     }
 
-    /// The engine below, for what this crate has no words for.
+    /// The engine of the bus, for everything that this crate has no method for.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Lets running attempts end, for up to half a minute, gives the rest back at no cost, and closes the
-    /// store.
+    /// Waits up to 30 seconds for running attempts, releases the rest without costing a retry, and closes the store.
     pub async fn stop(self) {
-        self.engine.stop(DRAIN).await;
-        self.shared.stopped();
-        let store = self.opened.store();
-        // Closing waits for the last commit, and the runtime has better to do. A runtime that is ending itself
-        // leaves it undone, which is no worse than a kill.
+        self.engine.stop(DRAIN_TIMEOUT).await;
+        self.resources.clear_bus();
+        let store = self.store.to_dyn_store();
+        // Closing waits for the last commit, which must not block the runtime. A runtime that is shutting down may
+        // skip it, which is no worse than a kill.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
     }
 }
 
-fn has_ended(status: Status) -> bool {
+fn has_finished(status: Status) -> bool {
     match status {
         Status::Done | Status::Error | Status::Missing => true,
         Status::New | Status::Scheduled | Status::Locked => false,

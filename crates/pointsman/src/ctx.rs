@@ -1,8 +1,8 @@
-//! The context of an attempt: what it is about, and what it leaves behind.
+//! The context of an attempt: its event and task, and the effects that commit with its end.
 //!
-//! What a handler emits and logs through its context lies in memory while it works, and is committed with the
-//! end of the attempt, all or nothing. If the attempt fails, nothing was emitted; if its node dies or its time
-//! runs out, it was as if it had never said a word.
+//! Events and log lines that a handler adds through its context are buffered in memory, and committed with the end
+//! of the attempt, all or nothing. If the attempt fails, its events are dropped; if its node dies or it times out, its
+//! log lines are too.
 
 use std::fmt;
 use std::future::Future;
@@ -13,32 +13,33 @@ use pointsman_core::task::{Level, LogLine};
 use pointsman_core::{Context, EventId, HandlerName, Json, NewEvent, TaskId, Timestamp};
 use pointsman_engine::{Delivery, Outcome};
 
-use crate::emit::{BadEvent, Emit};
-use crate::event::describe;
-use crate::scope::Scope;
-use crate::state::States;
-use crate::{Bus, Event, Extract, HandlerError, Raw};
+use crate::attempt_scope::AttemptScope;
+use crate::emit::{EmitOptions, InvalidEvent};
+use crate::event::to_new_event;
+use crate::state::StateMap;
+use crate::{Bus, Event, Extract, HandlerError, RawEvent};
 
-/// The context of an attempt. Cheap to clone; after the attempt has ended it takes nothing any more.
+/// The context of an attempt. Cheap to clone; it accepts nothing after the attempt has ended.
 #[derive(Clone)]
-pub struct Ctx(Arc<Inner>);
+pub struct Ctx(Arc<CtxInner>);
 
-struct Inner {
+struct CtxInner {
     delivery: Delivery,
     event: Arc<pointsman_core::Event>,
     bus: Bus,
-    scope: Scope,
+    scope: AttemptScope,
     /// `None` once the attempt has ended.
-    effects: Mutex<Option<Effects>>,
+    effects: Mutex<Option<AttemptEffects>>,
 }
 
+/// Events and log lines that commit with the end of the attempt.
 #[derive(Default)]
-struct Effects {
+struct AttemptEffects {
     emits: Vec<NewEvent>,
     logs: Vec<LogLine>,
 }
 
-/// What a task is, and which run of it this is.
+/// The task of an attempt, and the number of the attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskInfo {
     pub id: TaskId,
@@ -47,46 +48,52 @@ pub struct TaskInfo {
     pub event: Option<EventId>,
     /// The preceding event of the object.
     pub prev: Option<EventId>,
-    /// The preceding event of the object that this handler was sent.
+    /// The preceding event of the object that was delivered to this handler.
     pub prev_sent: Option<EventId>,
-    /// 1 for the first run.
+    /// 1 for the first attempt.
     pub attempt: u32,
-    /// How many failures it has been forgiven.
+    /// The number of retries so far.
     pub retries: u32,
-    /// Larger than that of every earlier attempt: whoever is written to can refuse a smaller one.
+    /// Larger than that of every earlier attempt: a system that the handler writes to can reject a smaller one.
     pub fence: i64,
-    /// It runs outside the order of its object.
-    pub late: bool,
+    /// Whether it runs outside the order of its lane.
+    pub is_late: bool,
 }
 
-/// Why a context took no event.
+/// Why a context rejected an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CtxError {
     #[error(transparent)]
-    Event(#[from] BadEvent),
-    /// Its effects are committed, or given up.
+    InvalidEvent(#[from] InvalidEvent),
+    /// Its effects are committed, or dropped.
     #[error("the attempt has ended")]
     AttemptEnded,
 }
 
 impl Ctx {
-    pub(crate) fn new(delivery: Delivery, event: Arc<pointsman_core::Event>, bus: Bus, scope: Scope) -> Self {
-        let effects = Mutex::new(Some(Effects::default()));
-        Self(Arc::new(Inner { delivery, event, bus, scope, effects }))
+    pub(crate) fn new(
+        delivery: Delivery,
+        event: Arc<pointsman_core::Event>,
+        bus: Bus,
+        scope: AttemptScope,
+    ) -> Self {
+        let effects = Mutex::new(Some(AttemptEffects::default()));
+        Self(Arc::new(CtxInner { delivery, event, bus, scope, effects }))
     }
 
-    /// The event as the journal holds it. A step of an order is about none; what stands for it here has the order's
-    /// name as its key, the order's value, and no id.
-    pub fn event(&self) -> Raw {
-        Raw(self.0.event.clone())
+    /// The event as it is in the journal. A step of an order has none: it gets a substitute with the order's path as
+    /// its key, the order's value, and no id.
+    pub fn event(&self) -> RawEvent {
+        RawEvent(self.0.event.clone())
     }
 
-    pub(crate) fn claimed(&self) -> &Claimed {
+    pub(crate) fn claimed_task(&self) -> &Claimed {
         &self.0.delivery.task
     }
 
-    pub fn task(&self) -> TaskInfo {
-        let Inner { delivery: Delivery { task, .. }, event, .. } = &*self.0;
+    /// The task of this attempt.
+    pub fn task_info(&self) -> TaskInfo {
+        let CtxInner { delivery: Delivery { task, .. }, event, .. } = &*self.0;
         TaskInfo {
             id: task.id.clone(),
             handler: task.handler.clone(),
@@ -96,16 +103,16 @@ impl Ctx {
             attempt: task.attempt,
             retries: task.retries,
             fence: task.fence,
-            late: task.late,
+            is_late: task.late,
         }
     }
 
-    /// 1 for the first run.
+    /// 1 for the first attempt.
     pub fn attempt(&self) -> u32 {
         self.0.delivery.task.attempt
     }
 
-    /// Larger than that of every earlier attempt: whoever is written to can refuse a smaller one.
+    /// Larger than that of every earlier attempt: a system that the handler writes to can reject a smaller one.
     pub fn fence(&self) -> i64 {
         self.0.delivery.task.fence
     }
@@ -115,65 +122,65 @@ impl Ctx {
         self.0.event.prev
     }
 
-    /// The preceding event of the object that this handler was sent.
+    /// The preceding event of the object that was delivered to this handler.
     pub fn prev_sent(&self) -> Option<EventId> {
         self.0.delivery.task.prev_sent
     }
 
-    /// Whether it runs outside the order of its object.
-    pub fn late(&self) -> bool {
+    /// Whether it runs outside the order of its lane.
+    pub fn is_late(&self) -> bool {
         self.0.delivery.task.late
     }
 
-    /// Emits an event with the end of the attempt, if that succeeds or snoozes.
+    /// Emits an event when the attempt ends, if it succeeds or snoozes.
     pub fn emit<E: Event>(&self, event: E) -> Result<(), CtxError> {
-        self.emit_with(event, Emit::new())
+        self.emit_with(event, EmitOptions::new())
     }
 
-    /// The same, with more to say. Unless a context or a tenant is given, the event keeps the tenant, the
-    /// request id and the trace of the one it comes from.
-    pub fn emit_with<E: Event>(&self, event: E, how: Emit) -> Result<(), CtxError> {
-        how.without_idempotency(E::TYPE)?;
+    /// Like [`emit`](Self::emit), with options. Unless they set a context or a tenant, the event keeps the tenant, the
+    /// request id and the trace of the handled event.
+    pub fn emit_with<E: Event>(&self, event: E, options: EmitOptions) -> Result<(), CtxError> {
+        options.reject_idempotency_key(E::TYPE)?;
         let origin = &self.0.event;
-        let how = Emit {
-            context: how.context.or_else(|| Some(trace_of(&origin.context))),
-            tenant: how.tenant.or_else(|| Some(origin.tenant.to_string())),
-            ..how
+        let options = EmitOptions {
+            context: options.context.or_else(|| Some(trace_context(&origin.context))),
+            tenant: options.tenant.or_else(|| Some(origin.tenant.to_string())),
+            ..options
         };
-        // The worker fills in the cause, and fails the attempt for good if it is one of a storm.
-        let event = describe(&event, &how, None, self.now())?;
-        self.effects(|effects| effects.emits.push(event))
+        // The worker sets the cause, and fails the attempt for good if it belongs to an event storm.
+        let event = to_new_event(&event, &options, None, self.now())?;
+        self.with_effects(|effects| effects.emits.push(event))
     }
 
-    /// Adds a line to the task's log, with the end of the attempt. Lines logged through `tracing` show at once.
+    /// Adds a line to the task's log when the attempt ends. Lines logged through `tracing` appear at once.
     pub fn log(&self, message: impl Into<String>) {
-        self.line(Level::Info, message.into());
+        self.add_log_line(Level::Info, message.into());
     }
 
-    /// The same for what went wrong.
+    /// Like [`log`](Self::log), at the level `error`.
     pub fn log_error(&self, message: impl Into<String>) {
-        self.line(Level::Error, message.into());
+        self.add_log_line(Level::Error, message.into());
     }
 
-    fn line(&self, level: Level, message: String) {
+    fn add_log_line(&self, level: Level, message: String) {
         let line = LogLine { time: self.now(), level, message };
-        // A line after the end has no attempt to belong to, and is no reason to fail whoever wrote it.
-        let _ = self.effects(|effects| effects.logs.push(line));
+        // A line after the end belongs to no attempt; dropping it is better than failing its writer.
+        let _ = self.with_effects(|effects| effects.logs.push(line));
     }
 
-    /// Returns when the attempt is to stop: its time is up, its task was cancelled, or the node goes. The
-    /// handler is dropped a moment later in any case.
+    /// Returns when the attempt must stop: it timed out, its task was cancelled, or the node stops. The handler's future
+    /// is dropped a moment later in any case.
     pub async fn cancelled(&self) {
         self.0.delivery.cancel.cancelled().await;
     }
 
-    /// Runs a future as a part of this attempt: for work that a handler spawns. What it logs through `tracing`
-    /// reaches the task's log, and what it emits through the bus names its cause.
+    /// Runs a future as a part of this attempt, for work that a handler spawns: its `tracing` events reach the task's
+    /// log, and the events it emits through the bus name their cause.
     pub fn scope<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         self.0.scope.clone().run(work)
     }
 
-    pub(crate) fn states(&self) -> &States {
+    pub(crate) fn states(&self) -> &StateMap {
         self.0.bus.states()
     }
 
@@ -181,36 +188,36 @@ impl Ctx {
         self.0.delivery.log.now()
     }
 
-    fn effects(&self, add: impl FnOnce(&mut Effects)) -> Result<(), CtxError> {
+    fn with_effects(&self, add: impl FnOnce(&mut AttemptEffects)) -> Result<(), CtxError> {
         let mut effects = self.0.effects.lock().unwrap_or_else(PoisonError::into_inner);
         effects.as_mut().map(add).ok_or(CtxError::AttemptEnded)
     }
 
-    /// The end of the attempt, with all that commits with it.
-    pub(crate) fn end(&self, answer: Result<Option<Json>, HandlerError>) -> Outcome {
+    /// The outcome of the attempt, with the effects that commit with it.
+    pub(crate) fn finish_attempt(&self, returned: Result<Option<Json>, HandlerError>) -> Outcome {
         let effects = self.0.effects.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Effects { emits, logs } = effects.unwrap_or_default();
-        let ended = match answer {
+        let AttemptEffects { emits, logs } = effects.unwrap_or_default();
+        let ended = match returned {
             Ok(result) => Ended::Succeeded { result },
-            Err(error) => error.into_ended(self.now()),
+            Err(error) => error.into_attempt_end(self.now()),
         };
         Outcome { ended, target: None, emits, logs }
     }
 }
 
-/// What joins the events of one request.
-fn trace_of(context: &Context) -> Context {
-    let joins = |name: &str| matches!(name, "request_id" | "traceparent" | "tracestate");
+/// The context entries that link the events of one request.
+fn trace_context(context: &Context) -> Context {
+    let is_trace_entry = |name: &str| matches!(name, "request_id" | "traceparent" | "tracestate");
     context
         .iter()
-        .filter(|(name, _)| joins(name))
+        .filter(|(name, _)| is_trace_entry(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
 impl fmt::Debug for Ctx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Ctx").field(&self.task()).finish()
+        f.debug_tuple("Ctx").field(&self.task_info()).finish()
     }
 }
 
@@ -221,7 +228,7 @@ impl Extract for Ctx {
 }
 
 /// The bus itself: for a unit of work of the handler's own, or an emit that does not wait for the end of the
-/// attempt. Either is done even if the attempt then fails, and done again when it is tried again.
+/// attempt. Both take effect even if the attempt then fails, and again when it is retried.
 impl Extract for Bus {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
         Ok(ctx.0.bus.clone())
@@ -230,6 +237,6 @@ impl Extract for Bus {
 
 impl Extract for TaskInfo {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
-        Ok(ctx.task())
+        Ok(ctx.task_info())
     }
 }

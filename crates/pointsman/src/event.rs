@@ -1,4 +1,4 @@
-//! Events: the typed ones that a program emits, and the raw ones that the journal holds.
+//! Typed events that a program emits, and raw events of the journal.
 
 use std::fmt::Display;
 use std::ops::Deref;
@@ -9,9 +9,9 @@ use pointsman_core::{Cause, HandlingKey, Json, NewEvent, ObjectKey, Priority, Ti
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::emit::{BadEvent, Emit};
+use crate::emit::{EmitOptions, InvalidEvent};
 
-/// A fact: something happened to an object. Derived for plain structs:
+/// An event of the program's own type: something happened to an object. Derive it for plain structs:
 ///
 /// ```
 /// use pointsman::Event;
@@ -29,15 +29,15 @@ use crate::emit::{BadEvent, Emit};
 /// assert_eq!(event.key().as_deref(), Some("record:1"));
 /// ```
 ///
-/// | attribute | what it says |
+/// | attribute | meaning |
 /// |---|---|
-/// | `type = "record.published"` | the handling key: dot-separated segments, from the general to the special |
-/// | `key = "record:{id}"` | the object it happened to. Holes are fields that implement `Display`; a format may follow: `{id:08}` |
+/// | `type = "record.published"` | the handling key: dot-separated segments, from the general to the specific |
+/// | `key = "record:{id}"` | the object it happened to. Placeholders are fields that implement `Display`; a format may follow: `{id:08}` |
 /// | `key = self.object_key()` | the same by an expression that is a `String`, a `&str`, or an `Option` of one |
-/// | `sub = …` | a part of the object; order follows the key alone |
-/// | `priority = 200` | 1 to 9000, higher first; 100 if nothing is said |
+/// | `sub = …` | a part of the object; the order depends on the key only |
+/// | `priority = 200` | 1 to 9000, higher first; 100 by default |
 ///
-/// Names are checked when the program is compiled:
+/// Names are checked at compile time:
 ///
 /// ```compile_fail
 /// # use pointsman::Event;
@@ -57,10 +57,10 @@ use crate::emit::{BadEvent, Emit};
 pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The handling key.
     const TYPE: &'static str;
-    /// How urgent its tasks are, where it says so.
+    /// The priority of its tasks, if it sets one.
     const PRIORITY: Option<u16> = None;
 
-    /// What it happened to. Events of one object are ordered among themselves.
+    /// The key of the object it happened to. Events of one object are ordered.
     fn key(&self) -> Option<String> {
         None
     }
@@ -71,7 +71,7 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     }
 }
 
-/// What an expression in `key = …` may be.
+/// A value of an expression in `key = …`.
 pub trait IntoKey {
     fn into_key(self) -> Option<String>;
 }
@@ -94,60 +94,61 @@ impl<K: IntoKey> IntoKey for Option<K> {
     }
 }
 
-/// An event as the journal holds it: with its id, its `prev`, and a payload that nobody has looked at. For
-/// handlers of several types, and for those who watch.
+/// An event as it is in the journal: with its id, its `prev`, and the unparsed payload. For handlers of several types,
+/// and for watches.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Raw(pub(crate) Arc<pointsman_core::Event>);
+pub struct RawEvent(pub(crate) Arc<pointsman_core::Event>);
 
-impl Raw {
-    /// Whether it is of this type or of one below it.
+impl RawEvent {
+    /// Whether it is of this type or a subtype.
     pub fn is<E: Event>(&self) -> bool {
         self.kind.is_under(E::TYPE)
     }
 
-    /// The payload as a value of any type.
-    pub fn to<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+    /// Parses the payload.
+    pub fn parse_value<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         self.value.to()
     }
 }
 
-impl Deref for Raw {
+impl Deref for RawEvent {
     type Target = pointsman_core::Event;
     fn deref(&self) -> &pointsman_core::Event {
         &self.0
     }
 }
 
-/// A typed event as the store takes it, held to the limits that every other way of emitting has.
-pub(crate) fn describe<E: Event>(
+/// Turns a typed event into one for the store, and checks it against the limits.
+pub(crate) fn to_new_event<E: Event>(
     event: &E,
-    how: &Emit,
+    options: &EmitOptions,
     cause: Option<Cause>,
     now: Timestamp,
-) -> Result<NewEvent, BadEvent> {
-    let fault = |what: &dyn Display| BadEvent::new(E::TYPE, what);
-    let kind = HandlingKey::new(E::TYPE).map_err(|e| fault(&e))?;
-    names::check_emittable(&kind).map_err(|reserved| fault(&reserved))?;
+) -> Result<NewEvent, InvalidEvent> {
+    let invalid = |reason: &dyn Display| InvalidEvent::new(E::TYPE, reason);
+    let kind = HandlingKey::new(E::TYPE).map_err(|e| invalid(&e))?;
+    names::check_emittable(&kind).map_err(|reserved| invalid(&reserved))?;
     if cause.is_some_and(|cause| cause.depth > MAX_DEPTH) {
-        return Err(fault(&format!(
-            "an event storm: {MAX_DEPTH} events have caused each other up to this one"
+        return Err(invalid(&format!(
+            "an event storm: it is the last of a chain of {MAX_DEPTH} events that caused each other; check for handlers that emit \
+             what they handle"
         )));
     }
-    let name = |text: Option<String>| text.map(ObjectKey::new).transpose().map_err(|e| fault(&e));
-    let value = Json::of(event).map_err(|e| fault(&e))?;
+    let parse_key = |text: Option<String>| text.map(ObjectKey::new).transpose().map_err(|e| invalid(&e));
+    let value = Json::of(event).map_err(|e| invalid(&e))?;
     if value.as_str().len() > wire::MAX_VALUE {
-        return Err(fault(&format!("a value has at most {} bytes of JSON", wire::MAX_VALUE)));
+        return Err(invalid(&format!("a value has at most {} bytes of JSON", wire::MAX_VALUE)));
     }
-    let priority = how.priority.or(E::PRIORITY).map(|number| Priority::try_from(i64::from(number)));
+    let priority = options.priority.or(E::PRIORITY).map(|number| Priority::try_from(i64::from(number)));
     Ok(NewEvent {
         kind,
-        key: name(event.key())?,
-        sub: name(event.sub())?,
+        key: parse_key(event.key())?,
+        sub: parse_key(event.sub())?,
         value,
-        context: how.checked_context().map_err(|e| fault(&e))?,
-        tenant: how.checked_tenant().map_err(|e| fault(&e))?,
-        due: how.due(now),
-        priority: priority.transpose().map_err(|e| fault(&e))?.unwrap_or_default(),
+        context: options.validate_context().map_err(|e| invalid(&e))?,
+        tenant: options.parse_tenant().map_err(|e| invalid(&e))?,
+        due: options.due_time(now),
+        priority: priority.transpose().map_err(|e| invalid(&e))?.unwrap_or_default(),
         cause,
         planned: None,
     })

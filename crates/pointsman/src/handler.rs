@@ -1,7 +1,6 @@
-//! Handlers: plain async functions whose arguments say what they need.
+//! Handlers: async functions whose arguments are extracted from the attempt.
 //!
-//! An argument is anything that can be taken from the attempt: the event in its own type, the [`Raw`] event,
-//! the [`Step`](crate::Step) of an order, the [`Ctx`], a [`State`](crate::State), the [`RequestContext`](crate::RequestContext), the
+//! An argument is the event in its own type, the [`RawEvent`], the [`Step`](crate::Step) of an order, the [`Ctx`], a [`State`](crate::State), the [`RequestContext`](crate::RequestContext), the
 //! [`TaskInfo`](crate::TaskInfo), or a type of the program's own that implements [`Extract`].
 
 use std::any::type_name;
@@ -15,19 +14,19 @@ use futures::future::{Either, select};
 use pointsman_core::Json;
 use pointsman_engine::{Delivery, Outcome};
 
-use crate::answer::Answer;
-use crate::scope::Scope;
-use crate::state::{MissingState, Shared, States};
-use crate::step::event_of;
-use crate::task_log::Lines;
-use crate::{Ctx, Event, HandlerError, Raw};
+use crate::attempt_scope::AttemptScope;
+use crate::handler_result::IntoHandlerResult;
+use crate::state::{BusResources, MissingState, StateMap};
+use crate::step::event_for_task;
+use crate::task_log::LogLineSender;
+use crate::{Ctx, Event, HandlerError, RawEvent};
 
 /// An argument of a handler.
 ///
 /// ```
 /// use pointsman::{Ctx, Extract, HandlerError};
 ///
-/// /// Who did it, as the web server put it into the event's context.
+/// /// The user who caused the event, as the web server wrote it into the event's context.
 /// struct Actor(String);
 ///
 /// impl Extract for Actor {
@@ -42,23 +41,23 @@ use crate::{Ctx, Event, HandlerError, Raw};
     note = "an argument is an event, or implements `pointsman::Extract`"
 )]
 pub trait Extract: Sized + Send {
-    /// Takes the argument from an attempt. An error ends the attempt as if the handler had returned it.
+    /// Extracts the argument from an attempt. An error ends the attempt as if the handler had returned it.
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError>;
 
-    /// Whether the states it needs were given. Asked once, when the bus starts.
-    fn check(states: &States) -> Result<(), MissingState> {
+    /// Checks that the states it needs were given. Called once, when the bus starts.
+    fn check_states(states: &StateMap) -> Result<(), MissingState> {
         let _ = states;
         Ok(())
     }
 }
 
-/// The event in its own type. A payload that does not fit will fit no better next time.
+/// The event in its own type. A payload that cannot be parsed fails for good, because a retry would not help.
 impl<E: Event> Extract for E {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
         let event = ctx.event();
-        event.to().map_err(|fault| {
+        event.parse_value().map_err(|error| {
             HandlerError::permanent(format!(
-                "the value of {} does not fit {}: {fault}",
+                "the value of {} does not fit {}: {error}",
                 event.kind,
                 type_name::<E>()
             ))
@@ -66,7 +65,7 @@ impl<E: Event> Extract for E {
     }
 }
 
-impl Extract for Raw {
+impl Extract for RawEvent {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
         Ok(ctx.event())
     }
@@ -79,74 +78,75 @@ impl Extract for Raw {
             `Extract`, which returns `()`, `Snooze` or a `Result`"
 )]
 pub trait Handler<Args>: Clone + Send + Sync + 'static {
+    /// Runs the handler with arguments extracted from the attempt.
     fn run(&self, ctx: &Ctx) -> impl Future<Output = Result<Option<Json>, HandlerError>> + Send;
 
-    /// Whether the states it needs were given.
-    fn check(states: &States) -> Result<(), MissingState>;
+    /// Checks that the states it needs were given.
+    fn check_states(states: &StateMap) -> Result<(), MissingState>;
 }
 
-macro_rules! functions_of {
+macro_rules! impl_handler_for_functions {
     ($($argument:ident)*) => {
         impl<F, Work, $($argument),*> Handler<($($argument,)*)> for F
         where
             F: Fn($($argument),*) -> Work + Clone + Send + Sync + 'static,
-            Work: Future<Output: Answer> + Send,
+            Work: Future<Output: IntoHandlerResult> + Send,
             $($argument: Extract,)*
         {
             #[allow(unused_variables)]
             async fn run(&self, ctx: &Ctx) -> Result<Option<Json>, HandlerError> {
-                self($($argument::extract(ctx)?),*).await.into_result()
+                self($($argument::extract(ctx)?),*).await.into_handler_result()
             }
 
             #[allow(unused_variables)]
-            fn check(states: &States) -> Result<(), MissingState> {
-                $($argument::check(states)?;)*
+            fn check_states(states: &StateMap) -> Result<(), MissingState> {
+                $($argument::check_states(states)?;)*
                 Ok(())
             }
         }
     };
 }
-functions_of!();
-functions_of!(A);
-functions_of!(A B);
-functions_of!(A B C);
-functions_of!(A B C D);
-functions_of!(A B C D E);
-functions_of!(A B C D E G);
-functions_of!(A B C D E G H);
-functions_of!(A B C D E G H I);
+impl_handler_for_functions!();
+impl_handler_for_functions!(A);
+impl_handler_for_functions!(A B);
+impl_handler_for_functions!(A B C);
+impl_handler_for_functions!(A B C D);
+impl_handler_for_functions!(A B C D E);
+impl_handler_for_functions!(A B C D E G);
+impl_handler_for_functions!(A B C D E G H);
+impl_handler_for_functions!(A B C D E G H I);
 
-/// Runs one attempt. Lines flow to the store while the handler works, and all of them have left when this
+/// Runs one attempt. Log lines are sent to the store while the handler runs, and all of them are sent when this
 /// returns, also when the handler panicked: then they matter most.
-pub(crate) async fn attempt<Args, H: Handler<Args>>(
+pub(crate) async fn run_attempt<Args, H: Handler<Args>>(
     handler: H,
     delivery: Delivery,
-    shared: Arc<Shared>,
+    resources: Arc<BusResources>,
 ) -> Outcome {
-    // The engine gives functions nothing but events and steps.
-    let Some(event) = event_of(&delivery.task) else {
+    // The engine delivers only events and steps to functions.
+    let Some(event) = event_for_task(&delivery.task) else {
         return Outcome::failed("there is no event to handle");
     };
-    let (lines, queue) = Lines::new(delivery.log.time().clone());
+    let (sender, receiver) = LogLineSender::new(delivery.log.time().clone());
     let sink = delivery.log.clone();
-    let scope = Scope::new(&delivery.task, lines.clone());
-    let ctx = Ctx::new(delivery, event, shared.bus().await, scope.clone());
+    let scope = AttemptScope::new(&delivery.task, sender.clone());
+    let ctx = Ctx::new(delivery, event, resources.wait_for_bus().await, scope.clone());
     let work = pin!(AssertUnwindSafe(scope.run(handler.run(&ctx))).catch_unwind());
-    let pump = pin!(queue.pump(sink));
-    let answer = match select(work, pump).await {
-        Either::Left((answer, pump)) => {
-            lines.close();
-            pump.await;
-            answer
+    let forwarding = pin!(receiver.forward_to(sink));
+    let returned = match select(work, forwarding).await {
+        Either::Left((returned, forwarding)) => {
+            sender.close();
+            forwarding.await;
+            returned
         }
         Either::Right(((), work)) => work.await,
     };
-    ctx.end(answer.unwrap_or_else(|panic| Err(HandlerError::new(panicked(&*panic)))))
+    ctx.finish_attempt(returned.unwrap_or_else(|panic| Err(HandlerError::new(panic_message(&*panic)))))
 }
 
-/// What a panic said.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
-    let said =
+/// The message of a panic, for an error.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let message =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", said.unwrap_or("no message"))
+    format!("panicked: {}", message.unwrap_or("no message"))
 }

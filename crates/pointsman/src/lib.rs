@@ -1,7 +1,8 @@
 //! Pointsman inside a Rust program: a durable event bus, with handlers and a unit of work.
 //!
 //! Emit an event, and it reaches every handler that should act on it, in order, and again if it fails; kill
-//! the program at any instant, and nothing that was acknowledged is lost. All state lies in one SQLite file.
+//! the program at any instant, and nothing that was acknowledged is lost. All state is in one SQLite file, or in a
+//! PostgreSQL or Redis database.
 //!
 //! ```
 //! use pointsman::prelude::*;
@@ -29,7 +30,7 @@
 //!     .await?;
 //!
 //! let emitted = bus.emit(RecordPublished { id: 1, title: "Hello".into() }).await?;
-//! let tasks = bus.ended(&emitted).await?;
+//! let tasks = bus.wait_for_tasks(&emitted).await?;
 //! assert_eq!(tasks[0].life.state.status(), Status::Done);
 //! bus.stop().await;
 //! # Ok(())
@@ -38,21 +39,22 @@
 //!
 //! # Handlers
 //!
-//! A handler is an async function. Its arguments say what it needs ([`Extract`]): the event in its own type,
-//! or [`Raw`] for a handler of several types; [`Ctx`], to emit and log with the end of the attempt;
-//! [`Step`], where an order comes to it; [`State`], for what handlers share; [`RequestContext`] and [`TaskInfo`]; the [`Bus`] itself. What it
-//! returns says how the attempt went ([`answer`]): an error is tried again, [`HandlerError::permanent`] is
-//! not, [`Snooze`] comes back later.
+//! A handler is an async function. Its arguments are extracted from the attempt ([`Extract`]): the event in its own
+//! type, or [`RawEvent`] for a handler of several types; [`Ctx`], to emit and log with the end of the attempt;
+//! [`Step`], for the step of an order; [`State`], for values that handlers share; [`RequestContext`] and [`TaskInfo`];
+//! the [`Bus`] itself. The returned value decides how the attempt ends ([`handler_result`]): an error is retried,
+//! [`HandlerError::permanent`] is not, [`Snooze`] runs again later.
 //!
-//! An attempt may run more than once for the same event: its node may die before the end is written. Handlers
-//! are therefore made to bear a repeat, with [`Ctx::fence`] for those who write to systems that can compare it.
+//! A handler may run more than once for the same event: its node may die before the end of the attempt is committed.
+//! Handlers must therefore be idempotent; systems that can compare numbers can reject writes of an old attempt by
+//! [`Ctx::fence`].
 //!
-//! What a handler logs through `tracing` becomes lines of its task's log, if [`TaskLog`] is among the layers of
-//! the program's subscriber.
+//! A handler's `tracing` events become lines of its task's log, if [`TaskLog`] is among the layers of the program's
+//! subscriber.
 //!
 //! # Units of work
 //!
-//! A [`UnitOfWork`] commits the program's own rows and the events that tell of them in one transaction:
+//! A [`UnitOfWork`] commits the program's own rows and the events about them in one transaction:
 //!
 //! ```
 //! # use pointsman::prelude::*;
@@ -75,36 +77,36 @@
 //! # }
 //! ```
 
-pub mod answer;
+mod attempt_scope;
 pub mod builder;
 mod bus;
+mod bus_store;
 mod ctx;
 mod emit;
 pub mod event;
 pub mod gate;
 mod handler;
-mod opened;
-mod request;
-mod scope;
+pub mod handler_result;
+mod request_context;
 mod state;
 mod step;
 mod task_log;
 mod unit_of_work;
 mod watch;
 
-pub use answer::{HandlerError, Snooze};
-pub use builder::{Builder, StartError};
+pub use builder::{BusBuilder, StartError};
 pub use bus::Bus;
 pub use ctx::{Ctx, CtxError, TaskInfo};
-pub use emit::{BadEvent, Emit, EmitError, Emitted};
-pub use event::{Event, Raw};
+pub use emit::{EmitError, EmitOptions, EmittedEvent, InvalidEvent};
+pub use event::{Event, RawEvent};
 pub use handler::{Extract, Handler};
-pub use request::RequestContext;
-pub use state::{MissingState, State, States};
+pub use handler_result::{HandlerError, Snooze};
+pub use request_context::RequestContext;
+pub use state::{MissingState, State, StateMap};
 pub use step::Step;
 pub use task_log::TaskLog;
-pub use unit_of_work::{BoxError, CommitError, Committed, Operation, Receipt, Tx, UnitOfWork};
-pub use watch::{Watch, WatchError};
+pub use unit_of_work::{BoxError, CommitError, CommittedEvents, EventReceipt, Operation, Tx, UnitOfWork};
+pub use watch::{JournalWatch, WatchError};
 
 pub use pointsman_core::chain;
 pub use pointsman_core::journal::Filter;
@@ -115,10 +117,10 @@ pub use pointsman_core::{EventId, Json, LaneFailure, Order, Status, TaskId};
 pub use pointsman_derive::Event;
 pub use pointsman_store::sql::{SqlError, SqlRow, Value};
 
-/// What most programs use.
+/// The items that most programs use.
 pub mod prelude {
     pub use crate::{
-        BoxError, Bus, Ctx, Emit, Event, HandlerError, Operation, Raw, RequestContext, Snooze, State, Status,
-        Step, TaskInfo, Tx, UnitOfWork,
+        BoxError, Bus, Ctx, EmitOptions, Event, HandlerError, Operation, RawEvent, RequestContext, Snooze,
+        State, Status, Step, TaskInfo, Tx, UnitOfWork,
     };
 }

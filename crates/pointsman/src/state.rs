@@ -1,4 +1,4 @@
-//! What handlers share: connections, clients, configuration.
+//! Values that handlers share: connections, clients, configuration.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -8,17 +8,17 @@ use tokio::sync::watch;
 
 use crate::{Bus, Ctx, Extract, HandlerError};
 
-/// A value that was given to [`Builder::state`](crate::Builder::state), cloned for each attempt. Whether it was
-/// given is checked when the bus starts, not when the first event comes.
+/// A value that was given to [`BusBuilder::state`](crate::BusBuilder::state), cloned for each attempt. The bus checks at
+/// its start that the value was given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct State<T>(pub T);
 
-/// One value of each type.
+/// The shared values, one of each type.
 #[derive(Default)]
-pub struct States(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+pub struct StateMap(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
 
-impl States {
-    pub(crate) fn put<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
+impl StateMap {
+    pub(crate) fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         self.0.insert(TypeId::of::<T>(), Box::new(value));
     }
 
@@ -29,49 +29,49 @@ impl States {
     }
 }
 
-impl fmt::Debug for States {
+impl fmt::Debug for StateMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "States({})", self.0.len())
+        write!(f, "StateMap({})", self.0.len())
     }
 }
 
-/// What all attempts of a bus share.
-pub(crate) struct Shared {
-    pub(crate) states: States,
-    /// Empty while the bus starts, although attempts may already run; and again after it has stopped, so that
+/// The states and the bus, which all attempts share.
+pub(crate) struct BusResources {
+    pub(crate) states: StateMap,
+    /// `None` while the bus starts, although attempts may already run; and again after it has stopped, so that
     /// the bus and its handlers do not keep each other alive.
     bus: watch::Sender<Option<Bus>>,
 }
 
-impl Shared {
-    pub(crate) fn new(states: States) -> Self {
+impl BusResources {
+    pub(crate) fn new(states: StateMap) -> Self {
         Self { states, bus: watch::Sender::new(None) }
     }
 
-    pub(crate) fn started(&self, bus: Bus) {
+    pub(crate) fn set_bus(&self, bus: Bus) {
         self.bus.send_replace(Some(bus));
     }
 
-    pub(crate) fn stopped(&self) {
+    pub(crate) fn clear_bus(&self) {
         self.bus.send_replace(None);
     }
 
-    /// The bus, as soon as it has started.
-    pub(crate) async fn bus(&self) -> Bus {
-        let mut started = self.bus.subscribe();
+    /// Waits until the bus has started, and returns it.
+    pub(crate) async fn wait_for_bus(&self) -> Bus {
+        let mut receiver = self.bus.subscribe();
         loop {
-            if let Some(bus) = started.borrow_and_update().clone() {
+            if let Some(bus) = receiver.borrow_and_update().clone() {
                 return bus;
             }
-            // The sender is our own, and lives as long as we do.
-            let _ = started.changed().await;
+            // It fails only if the sender is dropped, and `self` owns the sender.
+            let _ = receiver.changed().await;
         }
     }
 }
 
-/// A handler asks for a state that nobody gave.
+/// A handler takes a state that was not given to the bus.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no state of type {0} was given to the bus")]
+#[error("no state of type {0} was given to the bus; add it with `state`")]
 pub struct MissingState(&'static str);
 
 impl<T: Clone + Send + Sync + 'static> Extract for State<T> {
@@ -79,7 +79,7 @@ impl<T: Clone + Send + Sync + 'static> Extract for State<T> {
         Ok(Self(ctx.states().get()?))
     }
 
-    fn check(states: &States) -> Result<(), MissingState> {
+    fn check_states(states: &StateMap) -> Result<(), MissingState> {
         states.get::<T>().map(|_| ())
     }
 }

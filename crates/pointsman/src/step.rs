@@ -1,4 +1,4 @@
-//! Steps: handlers that an order comes to on its way along a chain.
+//! Steps of orders as handler arguments.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 
 use crate::{Ctx, Extract, HandlerError};
 
-/// The type of what stands for an event where there is none.
-const STEP: &str = "pointsman.step";
+/// The type of the substitute event of a step.
+const STEP_EVENT_TYPE: &str = "pointsman.step";
 
-/// An order at the node whose step is to be done, with its value. What the handler returns takes the value's place;
-/// one that returns `()` leaves it as it is.
+/// A step of an order: the order, its node and its value. The value that the handler returns becomes the order's value;
+/// `()` leaves it unchanged.
 ///
 /// ```
 /// use pointsman::{HandlerError, Step};
@@ -37,37 +37,43 @@ pub struct Step<T> {
     pub value: T,
 }
 
-/// A value that does not fit will fit no better next time.
+/// A value that cannot be parsed fails for good, because a retry would not help.
 impl<T: DeserializeOwned + Send> Extract for Step<T> {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
-        let step = match &ctx.claimed().subject {
+        let step = match &ctx.claimed_task().subject {
             Subject::Step(step) => step,
             Subject::Event(_) | Subject::Run(_) => {
-                return Err(HandlerError::permanent("this is no step of an order"));
+                return Err(HandlerError::permanent(
+                    "the task is not a step of an order; take the event's type or `RawEvent` instead of `Step`",
+                ));
             }
         };
-        let value = step.value.to().map_err(|fault| {
-            HandlerError::permanent(format!("the value of the order {} does not fit: {fault}", step.order))
+        let value = step.value.to().map_err(|error| {
+            HandlerError::permanent(format!(
+                "the value of the order {} does not fit the type of the step: {error}",
+                step.order
+            ))
         })?;
         Ok(Self { order: step.order.clone(), node: step.node.clone(), value })
     }
 }
 
-/// The event that a task is about. A step is about none: one stands for it that no journal holds, so that a handler can
-/// serve both. `None`: functions of a program are no sources.
-pub(crate) fn event_of(task: &Claimed) -> Option<Arc<Event>> {
+/// The event of a task. A step has none: it gets a substitute that is not in the journal, so that a handler can serve
+/// both. `None` for a run of a source, which no function of a program handles.
+pub(crate) fn event_for_task(task: &Claimed) -> Option<Arc<Event>> {
     match &task.subject {
         Subject::Event(event) => Some(event.clone()),
-        Subject::Step(step) => Some(Arc::new(stand_in(step))),
+        Subject::Step(step) => Some(Arc::new(substitute_event(step))),
         Subject::Run(_) => None,
     }
 }
 
-fn stand_in(step: &StepRun) -> Event {
+fn substitute_event(step: &StepRun) -> Event {
     Event {
         id: EventId::ZERO,
         prev: None,
-        kind: HandlingKey::new(STEP).unwrap_or_else(|_| unreachable!("it is a well-formed type")),
+        kind: HandlingKey::new(STEP_EVENT_TYPE)
+            .unwrap_or_else(|_| unreachable!("the constant is a valid type")),
         key: Some(step.key.clone()),
         sub: None,
         value: step.value.clone(),

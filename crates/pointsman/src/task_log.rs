@@ -1,11 +1,11 @@
-//! What handlers log through `tracing` becomes lines of their tasks' logs.
+//! Writes handlers' `tracing` events to the logs of their tasks.
 //!
 //! ```text
-//!  tracing::info!(…) ─▶ TaskLog (a layer) ─▶ the attempt's queue ─▶ pump ─▶ the store, in batches
+//!  tracing::info!(…) ─▶ TaskLog (a layer) ─▶ LogLineSender ─▶ LogLineReceiver ─▶ the store, in batches
 //! ```
 //!
-//! The layer never waits, because logging never does; the pump beside the handler waits for the store in its
-//! stead.
+//! The layer never blocks, because logging must not; the receiver runs concurrently with the handler and waits for the
+//! store.
 
 use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,14 +19,14 @@ use tracing::{Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use crate::scope;
+use crate::attempt_scope;
 
-/// The most lines that an attempt's queue takes: well above what the engine keeps of one attempt, which puts
-/// the mark where it cuts. This one only bounds the memory of a handler that logs without end.
-const MAX_LINES: usize = 20_000;
+/// The maximal number of lines of one attempt. The engine keeps far fewer and notes where it cut the log; this limit
+/// only bounds the memory of a handler that logs without end.
+const MAX_LINES_PER_ATTEMPT: usize = 20_000;
 
-/// A `tracing` layer that sends what is logged inside an attempt to the log of its task. Everything else it
-/// leaves alone. Lines are taken up to `INFO` unless [`TaskLog::up_to`] says otherwise; errors show as errors.
+/// A `tracing` layer that writes events of an attempt to the log of its task. It ignores events outside attempts. It
+/// accepts levels up to `INFO` unless [`TaskLog::with_max_level`] sets another; `ERROR` becomes the log level `error`.
 ///
 /// ```
 /// use tracing_subscriber::prelude::*;
@@ -36,21 +36,21 @@ const MAX_LINES: usize = 20_000;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TaskLog {
-    most: tracing::Level,
+    max_level: tracing::Level,
 }
 
 impl TaskLog {
     pub fn new() -> Self {
-        Self { most: tracing::Level::INFO }
+        Self { max_level: tracing::Level::INFO }
     }
 
-    /// Takes lines up to this level.
-    pub fn up_to(level: tracing::Level) -> Self {
-        Self { most: level }
+    /// Accepts events up to this level.
+    pub fn with_max_level(max_level: tracing::Level) -> Self {
+        Self { max_level }
     }
 
-    fn wants(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.most
+    fn accepts(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= self.max_level
     }
 }
 
@@ -62,27 +62,27 @@ impl Default for TaskLog {
 
 impl<S: Subscriber> Layer<S> for TaskLog {
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-        if !self.wants(event.metadata()) {
+        if !self.accepts(event.metadata()) {
             return;
         }
-        scope::with_lines(|lines| {
-            let mut text = Text::default();
-            event.record(&mut text);
+        attempt_scope::with_current_log(|log_sender| {
+            let mut formatter = LineFormatter::default();
+            event.record(&mut formatter);
             let level =
                 if *event.metadata().level() == tracing::Level::ERROR { Level::Error } else { Level::Info };
-            lines.add(level, text.into_line());
+            log_sender.send(level, formatter.into_line());
         });
     }
 }
 
-/// The message, then the other fields as `name=value`.
+/// Formats an event as its message, then its other fields as `name=value`.
 #[derive(Default)]
-struct Text {
+struct LineFormatter {
     message: String,
     fields: String,
 }
 
-impl Text {
+impl LineFormatter {
     fn into_line(self) -> String {
         match self.message.is_empty() {
             true => self.fields.trim_start().to_owned(),
@@ -91,7 +91,7 @@ impl Text {
     }
 }
 
-impl Visit for Text {
+impl Visit for LineFormatter {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record_debug(field, &format_args!("{value}"));
     }
@@ -105,50 +105,55 @@ impl Visit for Text {
     }
 }
 
-/// Where the lines of one attempt go in.
+/// Sends the log lines of one attempt.
 #[derive(Clone)]
-pub(crate) struct Lines(Arc<Mutex<Inlet>>);
+pub(crate) struct LogLineSender(Arc<Mutex<LogSenderState>>);
 
-struct Inlet {
+struct LogSenderState {
     /// `None` once the attempt has ended.
-    queue: Option<UnboundedSender<LogLine>>,
-    taken: usize,
+    channel: Option<UnboundedSender<LogLine>>,
+    line_count: usize,
     time: Arc<TimeSource>,
 }
 
-/// Where they come out.
-pub(crate) struct Queue(UnboundedReceiver<LogLine>);
+/// Receives the log lines of one attempt.
+pub(crate) struct LogLineReceiver(UnboundedReceiver<LogLine>);
 
-impl Lines {
-    /// `time` stamps the lines.
-    pub(crate) fn new(time: Arc<TimeSource>) -> (Self, Queue) {
+impl LogLineSender {
+    /// Creates both ends; `time` provides the lines' timestamps.
+    pub(crate) fn new(time: Arc<TimeSource>) -> (Self, LogLineReceiver) {
         let (sender, receiver) = unbounded_channel();
-        (Self(Arc::new(Mutex::new(Inlet { queue: Some(sender), taken: 0, time }))), Queue(receiver))
+        (
+            Self(Arc::new(Mutex::new(LogSenderState { channel: Some(sender), line_count: 0, time }))),
+            LogLineReceiver(receiver),
+        )
     }
 
-    /// Takes no more, so that the pump comes to an end.
+    /// Accepts no more lines, so that the receiver ends.
     pub(crate) fn close(&self) {
-        self.inlet(|inlet| inlet.queue = None);
+        self.with_state(|state| state.channel = None);
     }
 
-    fn add(&self, level: Level, message: String) {
-        self.inlet(|inlet| {
-            inlet.taken += 1;
-            if let Some(queue) = inlet.queue.as_ref().filter(|_| inlet.taken <= MAX_LINES) {
-                // The pump is gone only when the attempt was dropped.
-                let _ = queue.send(LogLine { time: inlet.time.now(), level, message });
+    fn send(&self, level: Level, message: String) {
+        self.with_state(|state| {
+            state.line_count += 1;
+            if let Some(channel) =
+                state.channel.as_ref().filter(|_| state.line_count <= MAX_LINES_PER_ATTEMPT)
+            {
+                // The receiver is gone only if the attempt was dropped.
+                let _ = channel.send(LogLine { time: state.time.now(), level, message });
             }
         });
     }
 
-    fn inlet(&self, act: impl FnOnce(&mut Inlet)) {
+    fn with_state(&self, act: impl FnOnce(&mut LogSenderState)) {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Queue {
-    /// Hands lines on until the queue is closed and empty.
-    pub(crate) async fn pump(mut self, sink: LogSink) {
+impl LogLineReceiver {
+    /// Forwards lines to the engine until the sender is closed and all are sent.
+    pub(crate) async fn forward_to(mut self, sink: LogSink) {
         while let Some(LogLine { time, level, message }) = self.0.recv().await {
             sink.line(time, level, message).await;
         }
@@ -160,18 +165,18 @@ mod tests {
     use super::*;
     use tracing_subscriber::prelude::*;
 
-    /// Logs inside one attempt and returns what came out.
-    async fn logged(layer: TaskLog, work: impl AsyncFn()) -> Vec<(Level, String)> {
-        let (lines, mut queue) = Lines::new(Arc::default());
+    /// Runs `work` in one attempt and returns its log lines.
+    async fn log_lines_of(layer: TaskLog, work: impl AsyncFn()) -> Vec<(Level, String)> {
+        let (sender, mut receiver) = LogLineSender::new(Arc::default());
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
-        scope::tests::inside(lines.clone(), work()).await;
-        lines.close();
-        std::iter::from_fn(|| queue.0.try_recv().ok()).map(|line| (line.level, line.message)).collect()
+        attempt_scope::tests::run_in_test_attempt(sender.clone(), work()).await;
+        sender.close();
+        std::iter::from_fn(|| receiver.0.try_recv().ok()).map(|line| (line.level, line.message)).collect()
     }
 
     #[tokio::test]
-    async fn lines_carry_message_and_fields() {
-        let lines = logged(TaskLog::new(), async || {
+    async fn log_lines_contain_message_and_fields() {
+        let lines = log_lines_of(TaskLog::new(), async || {
             tracing::info!("plain");
             tracing::warn!(count = 3, who = "me", "with fields");
             tracing::error!(code = 7);
@@ -186,22 +191,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_level_can_be_chosen() {
-        let lines = logged(TaskLog::up_to(tracing::Level::DEBUG), async || tracing::debug!("quiet")).await;
+    async fn the_maximal_level_can_be_set() {
+        let lines =
+            log_lines_of(TaskLog::with_max_level(tracing::Level::DEBUG), async || tracing::debug!("quiet"))
+                .await;
         assert_eq!(lines.len(), 1);
     }
 
     #[tokio::test]
-    async fn outside_an_attempt_nothing_is_kept() {
-        let lines = logged(TaskLog::new(), async || ()).await;
+    async fn events_outside_an_attempt_are_ignored() {
+        let lines = log_lines_of(TaskLog::new(), async || ()).await;
         tracing::info!("nobody's");
         assert!(lines.is_empty());
     }
 
     #[tokio::test]
-    async fn a_handler_that_logs_without_end_does_not_fill_the_memory() {
-        let lines =
-            logged(TaskLog::new(), async || (0..MAX_LINES + 5).for_each(|_| tracing::info!("same"))).await;
-        assert_eq!(lines.len(), MAX_LINES);
+    async fn lines_per_attempt_are_limited() {
+        let lines = log_lines_of(TaskLog::new(), async || {
+            (0..MAX_LINES_PER_ATTEMPT + 5).for_each(|_| tracing::info!("same"))
+        })
+        .await;
+        assert_eq!(lines.len(), MAX_LINES_PER_ATTEMPT);
     }
 }

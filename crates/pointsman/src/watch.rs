@@ -1,4 +1,4 @@
-//! Watching the journal grow.
+//! Watches the journal for new events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,48 +10,49 @@ use pointsman_core::journal::Filter;
 use pointsman_core::store::StoreError;
 use pointsman_engine::Engine;
 
-use crate::Raw;
+use crate::RawEvent;
 
-/// How many events are read at once.
-const PAGE: usize = 256;
+/// The number of events that are read at a time.
+const PAGE_EVENTS: usize = 256;
 
-/// The events of the journal, in order, without a gap.
-pub struct Watch {
+/// The matching events of the journal, in order and without a gap.
+pub struct JournalWatch {
     engine: Engine,
     filter: Filter,
     after: EventId,
-    ready: VecDeque<Arc<pointsman_core::Event>>,
+    /// Events that were read and not yet returned.
+    buffered: VecDeque<Arc<pointsman_core::Event>>,
 }
 
-/// Why a watch cannot go on.
+/// Why a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// Events that it has not seen were forgotten, or it began at an id that was never given out.
-    #[error("the journal is torn after {0}: events that were not seen are gone")]
+    /// Events that it has not returned have expired, or it began after an id that was never assigned.
+    #[error("the journal is torn after event {0}: later events have expired before they were read")]
     Torn(EventId),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-impl Watch {
+impl JournalWatch {
     pub(crate) fn new(engine: Engine, after: EventId, filter: Filter) -> Self {
-        Self { engine, filter, after, ready: VecDeque::new() }
+        Self { engine, filter, after, buffered: VecDeque::new() }
     }
 
-    /// The next event, as soon as there is one; an error when the bus stops. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<Raw, WatchError> {
+    /// Waits for the next event; an error when the bus stops. Dropping the future loses no event.
+    pub async fn next(&mut self) -> Result<RawEvent, WatchError> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Ok(Raw(event));
+            if let Some(event) = self.buffered.pop_front() {
+                return Ok(RawEvent(event));
             }
             let observer = self.engine.observer();
-            let page = observer.page(&self.filter, self.after, None, PAGE).await?;
+            let page = observer.page(&self.filter, self.after, None, PAGE_EVENTS).await?;
             if page.extent.is_torn(self.after) {
                 return Err(WatchError::Torn(self.after));
             }
             self.after = page.scanned.max(self.after);
-            self.ready.extend(page.events);
-            if self.ready.is_empty() && self.after >= page.extent.head {
+            self.buffered.extend(page.events);
+            if self.buffered.is_empty() && self.after >= page.extent.head {
                 tokio::select! {
                     () = observer.matched(&self.filter, &mut self.after) => {}
                     () = observer.stopped() => return Err(StoreError::Closed.into()),
@@ -60,20 +61,20 @@ impl Watch {
         }
     }
 
-    /// The same as a stream, which ends after an error.
-    pub fn into_stream(self) -> impl Stream<Item = Result<Raw, WatchError>> + Send {
+    /// Turns it into a stream, which ends after an error.
+    pub fn into_stream(self) -> impl Stream<Item = Result<RawEvent, WatchError>> + Send {
         unfold(Some(self), |watch| async {
             let mut watch = watch?;
             match watch.next().await {
                 Ok(event) => Some((Ok(event), Some(watch))),
-                Err(fault) => Some((Err(fault), None)),
+                Err(error) => Some((Err(error), None)),
             }
         })
     }
 }
 
-impl std::fmt::Debug for Watch {
+impl std::fmt::Debug for JournalWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").field("after", &self.after).field("filter", &self.filter).finish()
+        f.debug_struct("JournalWatch").field("after", &self.after).field("filter", &self.filter).finish()
     }
 }

@@ -1,5 +1,5 @@
-//! What handlers log through `tracing` stands in their tasks' logs. In a program of its own, because a
-//! subscriber is for the whole program.
+//! Handlers' `tracing` events are written to their tasks' logs. A test program of its own, because a subscriber is global
+//! to the program.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,8 +15,8 @@ use tracing_subscriber::prelude::*;
 #[event(type = "job", key = "job:{0}")]
 struct Job(u64);
 
-/// A bus on a store of its own whose one handler is this.
-async fn bus<Args: 'static>(folder: &tempfile::TempDir, handler: impl pointsman::Handler<Args>) -> Bus {
+/// Starts a bus on a new store with this handler only.
+async fn start_bus<Args: 'static>(folder: &tempfile::TempDir, handler: impl pointsman::Handler<Args>) -> Bus {
     static SUBSCRIBER: Once = Once::new();
     SUBSCRIBER.call_once(|| tracing_subscriber::registry().with(TaskLog::new()).init());
     let url = format!("sqlite:{}", folder.path().join("bus.db").display());
@@ -24,53 +24,53 @@ async fn bus<Args: 'static>(folder: &tempfile::TempDir, handler: impl pointsman:
 }
 
 /// Runs a job, and returns its log.
-async fn log_of(bus: &Bus, job: u64) -> Vec<(Level, String)> {
+async fn run_and_read_log(bus: &Bus, job: u64) -> Vec<(Level, String)> {
     let emitted = bus.emit(Job(job)).await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(60), bus.ended(&emitted)).await;
-    ended.expect("it never ended").unwrap();
-    let lines = bus.logs(&emitted.tasks[0]).await.unwrap();
+    let finished = tokio::time::timeout(Duration::from_secs(60), bus.wait_for_tasks(&emitted)).await;
+    finished.expect("timed out").unwrap();
+    let lines = bus.read_task_logs(&emitted.tasks[0]).await.unwrap();
     lines.into_iter().map(|line| (line.level, line.message)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_reach_the_log_of_their_own_task() {
+async fn tracing_events_reach_the_log_of_their_own_task() {
     let folder = tempfile::tempdir().unwrap();
-    let bus = bus(&folder, |job: Job, ctx: Ctx| async move {
+    let bus = start_bus(&folder, |job: Job, ctx: Ctx| async move {
         tracing::info!(number = job.0, "begun");
         tokio::task::yield_now().await;
-        tokio::spawn(ctx.scope(async { tracing::error!("from a task of its own") })).await?;
-        tokio::spawn(async { tracing::info!("of no attempt") }).await?;
+        tokio::spawn(ctx.scope(async { tracing::error!("from a spawned future") })).await?;
+        tokio::spawn(async { tracing::info!("outside the attempt") }).await?;
         tracing::debug!("too quiet");
         Ok::<_, HandlerError>(())
     })
     .await;
-    let logs = futures::future::join_all((0..8).map(|job| log_of(&bus, job))).await;
+    let logs = futures::future::join_all((0..8).map(|job| run_and_read_log(&bus, job))).await;
     for (job, log) in logs.into_iter().enumerate() {
         let expected =
-            [(Level::Info, format!("begun number={job}")), (Level::Error, "from a task of its own".into())];
+            [(Level::Info, format!("begun number={job}")), (Level::Error, "from a spawned future".into())];
         assert_eq!(log, expected);
     }
     bus.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_identical_lines_go_in_and_come_out() {
+async fn ten_thousand_identical_lines_are_all_logged() {
     let folder = tempfile::tempdir().unwrap();
-    let bus = bus(&folder, |_: Job| async { (0..10_000).for_each(|_| tracing::info!("same")) }).await;
-    let log = log_of(&bus, 1).await;
+    let bus = start_bus(&folder, |_: Job| async { (0..10_000).for_each(|_| tracing::info!("same")) }).await;
+    let log = run_and_read_log(&bus, 1).await;
     assert_eq!(log.len(), 10_000);
     assert!(log.iter().all(|line| *line == (Level::Info, "same".to_owned())));
     bus.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_lines_before_a_panic_are_kept() {
-    async fn careless(_: Job) {
+async fn log_lines_before_a_panic_are_kept() {
+    async fn log_and_panic(_: Job) {
         tracing::info!("the last words");
         panic!("over");
     }
     let folder = tempfile::tempdir().unwrap();
-    let bus = bus(&folder, careless).await;
-    assert_eq!(log_of(&bus, 1).await, [(Level::Info, "the last words".to_owned())]);
+    let bus = start_bus(&folder, log_and_panic).await;
+    assert_eq!(run_and_read_log(&bus, 1).await, [(Level::Info, "the last words".to_owned())]);
     bus.stop().await;
 }

@@ -84,7 +84,7 @@ fn add_problems(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
         let calls = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
         for call in calls.into_iter().flatten() {
-            let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
+            let problem = RefOr::Ref(Ref::from_schema_name("ProblemDetails"));
             let response = ResponseBuilder::new()
                 .description(NOT_GRANTED)
                 .content(pointsman_api::problem::MEDIA_TYPE, Content::new(Some(problem)))

@@ -1,63 +1,67 @@
-//! What can go wrong between a client and a server.
+//! Why a call failed.
 
-use crate::Problem;
+use crate::ProblemDetails;
 
-/// Why a call gave no answer that could be used.
+/// Why a call returned no usable response.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The address of the server, or something that was to become a part of a path, cannot be written as a URL.
+    /// The request cannot be built: the server's URL, a segment of the path, or a header is invalid.
     #[error("{0}")]
-    Address(String),
-    /// Nobody answered: no server there, or the connection broke.
+    InvalidRequest(String),
+    /// No response: no server listens there, or the connection broke.
     #[error("no answer from {url}")]
     Unreachable {
         url: String,
         #[source]
         source: reqwest::Error,
     },
-    /// A stream brought nothing for so long, not even a sign of life, that the connection must be dead.
-    #[error("{url} has fallen silent")]
-    Silent { url: String },
-    /// The server answered, and said no.
-    #[error("{}", words(.0))]
-    Refused(Box<Problem>),
-    /// The answer is not one that this client understands.
-    #[error("the answer of {url} is not one of Pointsman's: {why}")]
-    Unreadable { url: String, why: String },
+    /// A stream delivered nothing for so long, not even a keep-alive comment, that the connection must be dead.
+    #[error("the stream from {url} timed out; reconnect to continue")]
+    StreamTimeout { url: String },
+    /// The server responded with an error status.
+    #[error("{}", describe_problem(.0))]
+    ErrorResponse(Box<ProblemDetails>),
+    /// The response is not one that this client understands.
+    #[error(
+        "{url} did not respond as a Pointsman server does: {reason}; check the URL and the server's version"
+    )]
+    InvalidResponse { url: String, reason: String },
 }
 
 impl ClientError {
-    /// The HTTP status, where there was one.
+    /// The HTTP status of an error response.
     pub fn status(&self) -> Option<u16> {
         match self {
-            Self::Refused(problem) => Some(problem.status),
-            Self::Address(_) | Self::Unreachable { .. } | Self::Silent { .. } | Self::Unreadable { .. } => {
-                None
-            }
+            Self::ErrorResponse(problem) => Some(problem.status),
+            Self::InvalidRequest(_)
+            | Self::Unreachable { .. }
+            | Self::StreamTimeout { .. }
+            | Self::InvalidResponse { .. } => None,
         }
     }
 
-    /// Whether the same call may succeed later, without anything being changed about it.
+    /// Whether the same call may succeed later, unchanged.
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Silent { .. } => true,
-            Self::Refused(problem) => matches!(problem.status, 429 | 502 | 503 | 504),
-            Self::Address(_) | Self::Unreadable { .. } => false,
+            Self::Unreachable { .. } | Self::StreamTimeout { .. } => true,
+            Self::ErrorResponse(problem) => matches!(problem.status, 429 | 502 | 503 | 504),
+            Self::InvalidRequest(_) | Self::InvalidResponse { .. } => false,
         }
     }
 }
 
-fn words(problem: &Problem) -> String {
-    let what = if problem.detail.is_empty() { &problem.title } else { &problem.detail };
+fn describe_problem(problem: &ProblemDetails) -> String {
+    let text = if problem.detail.is_empty() { &problem.title } else { &problem.detail };
     match problem.pointer.as_ref().or(problem.parameter.as_ref()) {
-        Some(at) => format!("{what} (at `{at}`; HTTP {})", problem.status),
-        None => format!("{what} (HTTP {})", problem.status),
+        Some(location) => format!("{text} (at `{location}`; HTTP {})", problem.status),
+        None => format!("{text} (HTTP {})", problem.status),
     }
 }
 
-/// Reads a refused answer's body. One that is no problem document (a proxy's page) is told by its status.
-pub(super) fn problem(status: reqwest::StatusCode, body: &[u8]) -> Problem {
-    serde_json::from_slice(body).unwrap_or_else(|_| Problem {
+/// Parses the body of an error response. One that is not a problem document (a proxy's page) is described by its
+/// status.
+pub(super) fn parse_problem(status: reqwest::StatusCode, body: &[u8]) -> ProblemDetails {
+    serde_json::from_slice(body).unwrap_or_else(|_| ProblemDetails {
         kind: "about:blank".into(),
         title: status.canonical_reason().unwrap_or("Refused").into(),
         status: status.as_u16(),
@@ -73,18 +77,18 @@ mod tests {
 
     use super::*;
 
-    fn said(status: StatusCode, body: &[u8]) -> String {
-        ClientError::Refused(Box::new(problem(status, body))).to_string()
+    fn error_text(status: StatusCode, body: &[u8]) -> String {
+        ClientError::ErrorResponse(Box::new(parse_problem(status, body))).to_string()
     }
 
     #[test]
-    fn a_problem_says_where_the_fault_is() {
+    fn error_text_names_the_parameter_at_fault() {
         let body = br#"{"type":"about:blank","title":"Malformed","status":400,"detail":"no number","parameter":"limit"}"#;
-        assert_eq!(said(StatusCode::BAD_REQUEST, body), "no number (at `limit`; HTTP 400)");
+        assert_eq!(error_text(StatusCode::BAD_REQUEST, body), "no number (at `limit`; HTTP 400)");
     }
 
     #[test]
-    fn a_page_that_is_no_problem_is_told_by_its_status() {
-        assert_eq!(said(StatusCode::BAD_GATEWAY, b"<html>"), "Bad Gateway (HTTP 502)");
+    fn body_that_is_not_a_problem_document_is_described_by_its_status() {
+        assert_eq!(error_text(StatusCode::BAD_GATEWAY, b"<html>"), "Bad Gateway (HTTP 502)");
     }
 }

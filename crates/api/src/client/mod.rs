@@ -1,27 +1,37 @@
-//! A typed client.
+//! A typed client of the HTTP API, with one method for each call.
 //!
 //! ```text
-//!  mod      the connection: addresses, tokens, sending, telling refusals from answers
-//!  calls, orders, statistics, schedules, worker
-//!           one method a call of the API
-//!  query    what callers send
-//!  stream   the journal as it grows, and a running task's log
-//!  sse      server-sent events out of bytes
-//!  error    what can go wrong, and whether trying again may help
+//!  mod          the connection: URLs, tokens, sending requests, turning error responses into errors
+//!  events, tasks, redrives, handlers, schedules, orders, order_statistics, chains, nodes, audit, config, tokens,
+//!  health, workers
+//!               one method for each call of the API
+//!  queries      filters and other parameters that callers send
+//!  streams      the event stream and a running task's log
+//!  sse_parser   splits bytes into server-sent events
+//!  error        why a call failed, and whether a retry may help
 //! ```
 //!
-//! A client holds no state but its connections; cloning one is cheap. It never retries by itself: only the
-//! caller knows whether a call may be made twice.
+//! A client has no state but its connections; cloning one is cheap. It never retries by itself: only the
+//! caller knows whether a call may be repeated.
 
-mod calls;
+mod audit;
+mod chains;
+mod config;
 mod error;
+mod events;
+mod handlers;
+mod health;
+mod nodes;
+mod order_statistics;
 mod orders;
-mod query;
+mod queries;
+mod redrives;
 mod schedules;
-mod sse;
-mod statistics;
-mod stream;
-mod worker;
+mod sse_parser;
+mod streams;
+mod tasks;
+mod tokens;
+mod workers;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,11 +42,11 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub use error::ClientError;
-pub use orders::OrderName;
-pub use query::{EmitBody, EventQuery, LogQuery, OrderQuery, TaskQuery};
-pub use sse::Frame;
-pub use statistics::OrderCounts;
-pub use stream::Frames;
+pub use order_statistics::OrderStatisticsBody;
+pub use orders::TenantOrderKey;
+pub use queries::{EmitBody, EventQuery, LogQuery, OrderQuery, TaskQuery};
+pub use sse_parser::SseFrame;
+pub use streams::SseFrameStream;
 
 /// The address of a server that was started without any configuration.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7646";
@@ -44,81 +54,94 @@ pub const DEFAULT_URL: &str = "http://127.0.0.1:7646";
 type Result<T> = std::result::Result<T, ClientError>;
 
 /// How long the server may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long an ordinary call may take. Streams may last for ever.
-const CALL: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an ordinary call may take. Streams and long polls have no such limit.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Talks to one server.
+/// Sends requests to one server.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
-    base: Url,
+    base_url: Url,
     token: Option<Arc<str>>,
 }
 
-/// Shows where it talks to, and not the token.
+/// Shows the server's URL, and never the token.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("base", &self.base.as_str()).finish_non_exhaustive()
+        f.debug_struct("Client").field("base_url", &self.base_url.as_str()).finish_non_exhaustive()
     }
 }
 
 impl Client {
-    /// A client for the server at this address, with this token if there is one. Connects when first used.
+    /// Creates a client for the server at this URL, which sends this token if there is one. Connects when first used.
     pub fn new(url: &str, token: Option<&str>) -> Result<Self> {
-        let base = base(url)?;
+        let base_url = parse_base_url(url)?;
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("pointsman/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none());
-        if base.scheme() == "http" {
-            // A machine without any certificates must still be able to talk to a server in the clear.
+        if base_url.scheme() == "http" {
+            // A machine without any certificates must still be able to use plain HTTP.
             builder = builder.tls_certs_only([]);
         }
-        if is_loopback(&base) {
+        if is_loopback(&base_url) {
             builder = builder.no_proxy();
         }
-        // Installed already is as good: there is only one provider in the house.
+        // An error means that a provider is installed already, and Pointsman only ever installs this one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = builder.build().map_err(|e| ClientError::Address(format!("cannot use {url}: {e}")))?;
-        Ok(Self { http, base, token: token.map(Into::into) })
+        let http =
+            builder.build().map_err(|e| ClientError::InvalidRequest(format!("cannot use {url}: {e}")))?;
+        Ok(Self { http, base_url, token: token.map(Into::into) })
     }
 
-    /// The address of the server.
+    /// The URL of the server, without a trailing slash.
     pub fn url(&self) -> &str {
-        self.base.as_str().trim_end_matches('/')
+        self.base_url.as_str().trim_end_matches('/')
     }
 
-    /// The URL of a resource. Each segment is escaped, so that a key may hold slashes. The base is always one
-    /// that can have a path: [`base`] sees to it.
-    fn at(&self, segments: &[&str]) -> Result<Url> {
-        // URLs resolve dots and drop line breaks and tabs, and the address would be that of something else.
-        let lost = |s: &&&str| matches!(**s, "" | "." | "..") || s.contains(['\t', '\n', '\r']);
-        if let Some(bad) = segments.iter().find(lost) {
-            return Err(ClientError::Address(format!("{bad:?} cannot be a part of an address")));
+    /// The URL of a resource. Each segment is escaped, so that a key may contain slashes. The base URL can always have
+    /// a path: [`parse_base_url`] checks that.
+    fn resource_url(&self, segments: &[&str]) -> Result<Url> {
+        // URLs resolve dots and drop line breaks and tabs: the request would go to another resource.
+        let is_rewritten = |s: &&&str| matches!(**s, "" | "." | "..") || s.contains(['\t', '\n', '\r']);
+        if let Some(bad) = segments.iter().find(is_rewritten) {
+            return Err(ClientError::InvalidRequest(format!("{bad:?} cannot be a segment of a URL path")));
         }
-        let mut url = self.base.clone();
+        let mut url = self.base_url.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(segments);
         }
         Ok(url)
     }
 
-    fn get(&self, segments: &[&str]) -> Result<RequestBuilder> {
-        Ok(self.request(Method::GET, self.at(segments)?))
+    fn get_request(&self, segments: &[&str]) -> Result<RequestBuilder> {
+        Ok(self.build_request(Method::GET, self.resource_url(segments)?))
     }
 
-    fn post(&self, segments: &[&str]) -> Result<RequestBuilder> {
-        Ok(self.request(Method::POST, self.at(segments)?))
+    fn post_request(&self, segments: &[&str]) -> Result<RequestBuilder> {
+        Ok(self.build_request(Method::POST, self.resource_url(segments)?))
     }
 
-    fn ask(&self, segments: &[&str], pairs: &query::Pairs) -> Result<RequestBuilder> {
-        let mut url = self.at(segments)?;
-        pairs.append_to(&mut url);
-        Ok(self.request(Method::GET, url))
+    fn get_request_with(
+        &self,
+        segments: &[&str],
+        parameters: &queries::QueryParameters,
+    ) -> Result<RequestBuilder> {
+        let mut url = self.resource_url(segments)?;
+        parameters.append_to(&mut url);
+        Ok(self.build_request(Method::GET, url))
     }
 
-    fn request(&self, method: Method, url: Url) -> RequestBuilder {
+    /// The URL of an order or a chain: its absolute path is written raw, without the leading slash.
+    fn raw_path_url(&self, collection: &str, path: &str, more_segments: &[&str]) -> Result<Url> {
+        let mut segments = vec!["api", "v1", collection];
+        segments.extend(path.trim_start_matches('/').split('/'));
+        segments.extend(more_segments);
+        self.resource_url(&segments)
+    }
+
+    fn build_request(&self, method: Method, url: Url) -> RequestBuilder {
         let request = self.http.request(method, url);
         match &self.token {
             Some(token) => request.bearer_auth(token),
@@ -126,46 +149,49 @@ impl Client {
         }
     }
 
-    /// Sends a request; an answer that is a refusal becomes an error.
+    /// Sends a request; an error response becomes an error.
     async fn send(&self, request: RequestBuilder) -> Result<Response> {
-        let response = request.send().await.map_err(|e| self.unreachable(e))?;
+        let response = request.send().await.map_err(|e| self.transport_error(e))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let status = response.status();
         let body = response.bytes().await.unwrap_or_default();
-        Err(ClientError::Refused(Box::new(error::problem(status, &body))))
+        Err(ClientError::ErrorResponse(Box::new(error::parse_problem(status, &body))))
     }
 
-    /// Sends a request and reads its JSON answer.
-    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T> {
-        self.read(self.send(request.timeout(CALL)).await?).await
+    /// Sends a request and parses the JSON of its response.
+    async fn send_for_json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T> {
+        self.read_json(self.send(request.timeout(CALL_TIMEOUT)).await?).await
     }
 
-    /// Sends a request that may make something; answers whether it did.
-    async fn json_created<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<(T, bool)> {
-        let response = self.send(request.timeout(CALL)).await?;
+    /// Sends a request that may create something; also returns whether it did (201).
+    async fn send_for_json_and_created<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<(T, bool)> {
+        let response = self.send(request.timeout(CALL_TIMEOUT)).await?;
         let created = response.status() == StatusCode::CREATED;
-        Ok((self.read(response).await?, created))
+        Ok((self.read_json(response).await?, created))
     }
 
-    async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T> {
-        let body = response.bytes().await.map_err(|e| self.unreachable(e))?;
+    async fn read_json<T: DeserializeOwned>(&self, response: Response) -> Result<T> {
+        let body = response.bytes().await.map_err(|e| self.transport_error(e))?;
         serde_json::from_slice(&body)
-            .map_err(|e| ClientError::Unreadable { url: self.url().into(), why: e.to_string() })
+            .map_err(|e| ClientError::InvalidResponse { url: self.url().into(), reason: e.to_string() })
     }
 
-    fn unreachable(&self, source: reqwest::Error) -> ClientError {
+    fn transport_error(&self, source: reqwest::Error) -> ClientError {
         if source.is_builder() {
-            let what =
-                "the request cannot be sent: the token or the idempotency key holds what no header can";
-            return ClientError::Address(what.into());
+            let message =
+                "the token or the idempotency key contains a character that an HTTP header cannot carry";
+            return ClientError::InvalidRequest(message.into());
         }
         ClientError::Unreachable { url: self.url().into(), source }
     }
 }
 
-/// A request with its idempotency key, if it has one.
+/// Adds the idempotency key to a request, if there is one.
 fn with_idempotency_key(request: RequestBuilder, idempotency_key: Option<&str>) -> RequestBuilder {
     match idempotency_key {
         Some(key) => request.header("idempotency-key", key),
@@ -173,16 +199,16 @@ fn with_idempotency_key(request: RequestBuilder, idempotency_key: Option<&str>) 
     }
 }
 
-fn base(text: &str) -> Result<Url> {
-    let wanted = "write one like http://127.0.0.1:7646";
-    // What stands before an `@` may be a password.
-    let shown = if text.contains('@') { "this".into() } else { format!("{text:?}") };
+/// Parses the URL of a server. Errors do not repeat one that may contain a password.
+fn parse_base_url(text: &str) -> Result<Url> {
+    let hint = "write one like http://127.0.0.1:7646";
+    let quoted = if text.contains('@') { "this".into() } else { format!("{text:?}") };
     let url = Url::parse(text)
-        .map_err(|e| ClientError::Address(format!("{shown} is not a URL ({e}); {wanted}")))?;
-    let anonymous = url.username().is_empty() && url.password().is_none();
-    let plain = url.query().is_none() && url.fragment().is_none() && anonymous;
-    if !matches!(url.scheme(), "http" | "https") || !plain {
-        return Err(ClientError::Address(format!("{shown} is not the address of a server; {wanted}")));
+        .map_err(|e| ClientError::InvalidRequest(format!("{quoted} is not a URL ({e}); {hint}")))?;
+    let has_no_login = url.username().is_empty() && url.password().is_none();
+    let is_plain = url.query().is_none() && url.fragment().is_none() && has_no_login;
+    if !matches!(url.scheme(), "http" | "https") || !is_plain {
+        return Err(ClientError::InvalidRequest(format!("{quoted} is not the address of a server; {hint}")));
     }
     Ok(url)
 }
@@ -201,20 +227,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_segment_is_escaped() {
+    fn path_segments_are_escaped() {
         let client = Client::new("http://127.0.0.1:7646/behind/a/proxy/", None).unwrap();
-        let url = client.at(&["api", "v1", "objects", "a/b?c#ü %"]).unwrap();
+        let url = client.resource_url(&["api", "v1", "objects", "a/b?c#ü %"]).unwrap();
         assert_eq!(
             url.as_str(),
             "http://127.0.0.1:7646/behind/a/proxy/api/v1/objects/a%2Fb%3Fc%23%C3%BC%20%25"
         );
-        for lost in ["", ".", "..", "a\tb", "a\r\nb"] {
-            assert!(client.at(&["objects", lost]).is_err(), "{lost:?}");
+        for rewritten in ["", ".", "..", "a\tb", "a\r\nb"] {
+            assert!(client.resource_url(&["objects", rewritten]).is_err(), "{rewritten:?}");
         }
     }
 
     #[test]
-    fn only_the_address_of_a_server_is_taken() {
+    fn invalid_server_urls_are_rejected_without_repeating_the_password() {
         for bad in ["", "127.0.0.1:7646", "ftp://x", "http://x?y", "http://me@x", "http://:pw@x", "unix:/x"] {
             assert!(Client::new(bad, None).is_err(), "{bad:?}");
         }
@@ -223,15 +249,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_no_header_can_hold_is_not_taken_for_a_server_that_is_away() {
+    async fn header_with_a_line_break_is_not_reported_as_an_unreachable_server() {
         let client = Client::new(DEFAULT_URL, Some("a\nb")).unwrap();
-        assert!(matches!(client.health().await, Err(ClientError::Address(_))));
+        assert!(matches!(client.read_health().await, Err(ClientError::InvalidRequest(_))));
         let client = Client::new(DEFAULT_URL, None).unwrap();
-        assert!(matches!(client.emit(&1, Some("a\nb")).await, Err(ClientError::Address(_))));
+        assert!(matches!(client.emit(&1, Some("a\nb")).await, Err(ClientError::InvalidRequest(_))));
     }
 
     #[test]
-    fn the_token_is_never_shown() {
+    fn debug_output_hides_the_token() {
         let client = Client::new(DEFAULT_URL, Some("pm_secret")).unwrap();
         assert!(!format!("{client:?}").contains("secret"));
     }

@@ -1,15 +1,19 @@
+//! Errors of a gate.
+
 use pointsman_core::EventId;
 
-/// Why a gate did not do what it was told. Nothing has changed then, and the same may be tried again.
+/// Why a call on a gate failed. Nothing has changed, and the call may be repeated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError<E> {
-    /// It was never ready, was done before, or was let through by another gate.
-    #[error("event {id} is not in hand: only what was ready can be done or released")]
-    NotInHand { id: EventId },
-    #[error("nothing is skipped while event {id} of the object is in hand")]
-    InHand { id: EventId },
-    #[error("event {id} is not skipped to, because event {first} of the object waits before it")]
-    WaitsBefore { id: EventId, first: EventId },
-    #[error("what is remembered cannot be read or written: {0}")]
-    Marks(#[source] E),
+    /// It was never ready, is done already, or was ready in another gate.
+    #[error("event {id} is not in progress: only an event that was ready can be done or released")]
+    NotInProgress { id: EventId },
+    #[error("cannot skip while event {id} of the object is in progress: call `mark_done` or `release` first")]
+    InProgress { id: EventId },
+    #[error(
+        "cannot skip to event {id}, because the older event {first} of the object waits; skip to that one first"
+    )]
+    OlderEventWaits { id: EventId, first: EventId },
+    #[error("cannot read or write the position of an object: {0}")]
+    PositionStore(#[source] E),
 }

@@ -1,71 +1,71 @@
-//! The consumer's gate: each event once, and those of an object in order, however they come.
+//! The consumer's gate: delivers each event once, and the events of an object in order, in whatever order they arrive.
 //!
-//! A consumer that is sent events over several ways (connections side by side, resends after a crash, queues of its
-//! own) may see them twice, out of order, or with one missing. Each event tells the id of the preceding one of its
-//! object that this consumer is sent. That is all a [`Gate`] needs to say what is to be done with it:
+//! A consumer that receives events in several ways (parallel connections, resends after a crash, queues of its own) may
+//! get them twice, out of order, or with one missing. Each event has the id of the preceding event of its object that is
+//! sent to this consumer. From that a [`Gate`] decides what to do with the event:
 //!
 //! ```
 //! use std::time::Instant;
 //!
 //! use pointsman::EventId;
-//! use pointsman::gate::{Arrival, Gate, InMemory, Object, Verdict};
+//! use pointsman::gate::{Gate, GateDecision, InMemoryPositions, IncomingEvent, TenantObjectKey};
 //!
 //! # fn main() -> Result<(), pointsman::BoxError> {
-//! let mut gate = Gate::new(InMemory::default()); // or `SqliteMarks::open("marks.db", "indexer")?`
-//! let object = Object::new("default", "record:1")?;
-//! let event = |id, prev: Option<u64>, payload| Arrival {
+//! let mut gate = Gate::new(InMemoryPositions::default()); // or `SqlitePositions::open("positions.db", "indexer")?`
+//! let object = TenantObjectKey::new("default", "record:1")?;
+//! let event = |id, prev: Option<u64>, payload| IncomingEvent {
 //!     object: Some(object.clone()),
 //!     id: EventId::from_i64(id),
 //!     prev: prev.and_then(EventId::new),
 //!     payload,
 //! };
 //!
-//! // The second one comes first.
-//! assert_eq!(gate.arrive(event(2, Some(1), "changed"), Instant::now())?, Verdict::Wait);
+//! // The second event arrives first.
+//! assert_eq!(gate.receive(event(2, Some(1), "changed"), Instant::now())?, GateDecision::Wait);
 //!
 //! let mut handled = vec![];
-//! let mut verdicts = vec![gate.arrive(event(1, None, "made"), Instant::now())?];
-//! while let Some(verdict) = verdicts.pop() {
-//!     if let Verdict::Ready(event) = verdict {
+//! let mut decisions = vec![gate.receive(event(1, None, "created"), Instant::now())?];
+//! while let Some(decision) = decisions.pop() {
+//!     if let GateDecision::Ready(event) = decision {
 //!         handled.push(event.payload);
-//!         verdicts.extend(gate.done(&event)?); // it is remembered, and what waited for it is ready
+//!         decisions.extend(gate.mark_done(&event)?); // stores its position, and returns the next event
 //!     }
 //! }
-//! assert_eq!(handled, ["made", "changed"]);
-//! assert_eq!(gate.arrive(event(1, None, "made"), Instant::now())?, Verdict::Duplicate);
+//! assert_eq!(handled, ["created", "changed"]);
+//! assert_eq!(gate.receive(event(1, None, "created"), Instant::now())?, GateDecision::Duplicate);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What is remembered, and what is not
+//! # Stored positions
 //!
-//! The id of the last handled event of each object, behind the trait [`Marks`]: [`InMemory`], or [`SqliteMarks`],
-//! where it outlives the process. What waits and what is in hand lies in memory alone. So tell whoever sent an event
-//! that it has arrived after `done`, not while it waits: then a crash loses nothing, and what was handled without
-//! being `done` is ready once more. With [`Gate::mark_in`] the mark is part of the consumer's own transaction, and each
-//! event is handled exactly once as far as that database goes:
+//! The id of the last handled event of each object is stored through the trait [`PositionStore`]: [`InMemoryPositions`],
+//! or [`SqlitePositions`], which survive the process. Waiting events and events in progress are only in memory. So
+//! acknowledge an event to its sender after `mark_done`, not while it waits: then a crash loses nothing, and an event that
+//! was handled without `mark_done` is ready once more. With [`Gate::write_position_in`] the position is part of the
+//! consumer's own transaction, and each event is handled exactly once as far as that database is concerned:
 //!
 //! ```
 //! # use std::time::Instant;
 //! # use pointsman::EventId;
-//! # use pointsman::gate::{Arrival, Gate, Object, SqliteMarks, Verdict};
+//! # use pointsman::gate::{Gate, GateDecision, IncomingEvent, SqlitePositions, TenantObjectKey};
 //! use pointsman::gate::rusqlite::Connection;
 //!
 //! # fn main() -> Result<(), pointsman::BoxError> {
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("consumer.db");
-//! # let event = Arrival {
-//! #     object: Some(Object::new("default", "record:1")?), id: EventId::from_i64(1), prev: None, payload: "made",
+//! # let event = IncomingEvent {
+//! #     object: Some(TenantObjectKey::new("default", "record:1")?), id: EventId::from_i64(1), prev: None, payload: "created",
 //! # };
-//! let mut gate = Gate::new(SqliteMarks::open(&path, "indexer")?);
+//! let mut gate = Gate::new(SqlitePositions::open(&path, "indexer")?);
 //! let mut rows = Connection::open(&path)?; // the same file
 //! # rows.execute_batch("CREATE TABLE words (word TEXT)")?;
-//! if let Verdict::Ready(event) = gate.arrive(event, Instant::now())? {
+//! if let GateDecision::Ready(event) = gate.receive(event, Instant::now())? {
 //!     let tx = rows.transaction()?;
 //!     tx.execute("INSERT INTO words VALUES (?1)", [event.payload])?;
-//!     gate.mark_in(&tx, &event)?;
+//!     gate.write_position_in(&tx, &event)?;
 //!     tx.commit()?; // if it fails: `gate.release(&event)`
-//!     gate.done(&event)?;
+//!     gate.mark_done(&event)?;
 //! }
 //! # Ok(())
 //! # }
@@ -73,232 +73,265 @@
 //!
 //! # Holes
 //!
-//! The gate cannot know whether a missing event will come. It tells what it sees: there is no room to wait
-//! ([`Why::Full`]), the event contradicts what is remembered ([`Why::Fork`]), or one has been waited for too long
-//! ([`Gate::overdue`]). The consumer then brings what is missing, or goes on behind it with [`Gate::skip`].
+//! The gate cannot know whether a missing event will arrive. It reports that its buffer is full ([`HoleReason::Full`]),
+//! that an event contradicts the object's position ([`HoleReason::Fork`]), or that an event has been missing for too long
+//! ([`Gate::list_overdue`]). The consumer then provides the missing event, or skips it with [`Gate::skip_to`].
 
+mod decision;
 mod error;
-mod event;
-mod lane;
-mod marks;
-mod sqlite;
+mod gate_lane;
+mod positions;
+mod sqlite_positions;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use pointsman_core::EventId;
 
+pub use decision::{GateDecision, Hole, HoleReason, IncomingEvent, MissingEvent, TenantObjectKey};
 pub use error::GateError;
-pub use event::{Arrival, Hole, Missing, Object, Verdict, Why};
-pub use marks::{InMemory, Mark, Marks};
 pub use pointsman_core::{ObjectKey, Tenant};
+pub use positions::{InMemoryPositions, ObjectPosition, PositionStore};
 pub use rusqlite;
-pub use sqlite::SqliteMarks;
+pub use sqlite_positions::SqlitePositions;
 
-use lane::Lane;
-use marks::Place;
+use gate_lane::GateLane;
+use positions::SequenceStatus;
 
-/// How much waits in a gate, and how long. Events are counted, whatever is in them.
+/// Limits of the events that wait in a gate. They count events, whatever their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Over all objects.
-    pub waiting: usize,
-    pub waiting_per_object: usize,
-    /// After this time an event that waits is overdue.
-    pub patience: Duration,
+pub struct GateLimits {
+    /// The maximal number of waiting events of all objects.
+    pub max_waiting: usize,
+    /// The maximal number of waiting events of one object.
+    pub max_waiting_per_object: usize,
+    /// A missing event is overdue when others have waited for it this long.
+    pub overdue_after: Duration,
 }
 
-impl Default for Limits {
+impl Default for GateLimits {
     fn default() -> Self {
-        Self { waiting: 10_000, waiting_per_object: 1_000, patience: Duration::from_secs(30) }
+        Self { max_waiting: 10_000, max_waiting_per_object: 1_000, overdue_after: Duration::from_secs(30) }
     }
 }
 
-/// Lets events of an object through one at a time, in order, and each once. One gate for each consumer: what is in
-/// hand is known to the gate alone that let it through.
+/// Delivers the events of an object one at a time, in order, and each once. Use one gate for each consumer: only the gate
+/// that made an event ready knows that it is in progress.
 #[derive(Debug)]
-pub struct Gate<T, M> {
-    marks: M,
-    limits: Limits,
-    after: EventId,
-    /// Those objects of which something is in hand or waits.
-    lanes: HashMap<Object, Lane<T>>,
-    /// How many wait in all lanes together.
-    waiting: usize,
+pub struct Gate<T, P> {
+    positions: P,
+    limits: GateLimits,
+    start_after: EventId,
+    /// Objects with an event in progress or waiting events.
+    lanes: HashMap<TenantObjectKey, GateLane<T>>,
+    /// The number of waiting events in all lanes.
+    waiting_count: usize,
 }
 
-impl<T, M: Marks> Gate<T, M> {
-    pub fn new(marks: M) -> Self {
-        Self { marks, limits: Limits::default(), after: EventId::ZERO, lanes: HashMap::new(), waiting: 0 }
+impl<T, P: PositionStore> Gate<T, P> {
+    pub fn new(positions: P) -> Self {
+        Self {
+            positions,
+            limits: GateLimits::default(),
+            start_after: EventId::ZERO,
+            lanes: HashMap::new(),
+            waiting_count: 0,
+        }
     }
 
-    /// For a consumer that starts in the middle: everything up to this id counts as handled, for each object that
-    /// is not remembered.
-    pub fn after(self, after: EventId) -> Self {
-        Self { after, ..self }
+    /// Starts in the middle of the journal: all events up to this id count as handled, for each object without a stored
+    /// position.
+    pub fn start_after(self, start_after: EventId) -> Self {
+        Self { start_after, ..self }
     }
 
-    pub fn limits(self, limits: Limits) -> Self {
+    /// Replaces the default limits.
+    pub fn with_limits(self, limits: GateLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// How many events wait.
-    pub fn waiting(&self) -> usize {
-        self.waiting
+    /// The number of waiting events.
+    pub fn waiting_count(&self) -> usize {
+        self.waiting_count
     }
 
-    pub fn marks(&self) -> &M {
-        &self.marks
+    /// The stored positions.
+    pub fn positions(&self) -> &P {
+        &self.positions
     }
 
-    /// Says what is to be done with an event that has come. Events without a key are ready always.
-    pub fn arrive(&mut self, event: Arrival<T>, now: Instant) -> Result<Verdict<T>, M::Error> {
-        let Some(object) = event.object.clone() else { return Ok(Verdict::Ready(event)) };
-        let mut place = self.mark(&object)?.place(event.id, event.prev);
+    /// Receives an event and decides what to do with it. Events without a key are always ready.
+    pub fn receive(&mut self, event: IncomingEvent<T>, now: Instant) -> Result<GateDecision<T>, P::Error> {
+        let Some(object) = event.object.clone() else { return Ok(GateDecision::Ready(event)) };
+        let mut status = self.read_position(&object)?.classify_event(event.id, event.prev);
         let lane = self.lanes.get(&object);
-        if lane.is_some_and(|lane| lane.knows(event.id)) {
-            return Ok(Verdict::Duplicate);
+        if lane.is_some_and(|lane| lane.contains(event.id)) {
+            return Ok(GateDecision::Duplicate);
         }
-        let in_hand = lane.and_then(|lane| lane.in_hand);
-        // The mark may be ahead of `done`, if it was written with the consumer's own rows.
-        if let Some(behind) = in_hand.filter(|_| place == Place::Next && event.prev == in_hand) {
-            place = Place::Later { behind };
+        let in_progress = lane.and_then(|lane| lane.in_progress);
+        // The position may be ahead of `mark_done`, if it was written with the consumer's own rows.
+        if let Some(predecessor) =
+            in_progress.filter(|_| status == SequenceStatus::Next && event.prev == in_progress)
+        {
+            status = SequenceStatus::Later { predecessor };
         }
-        let full = self.waiting >= self.limits.waiting
-            || lane.map_or(0, Lane::len) >= self.limits.waiting_per_object;
-        Ok(match place {
-            Place::Passed => Verdict::Duplicate,
-            Place::Next if in_hand.is_none() => {
-                self.lanes.entry(object).or_default().in_hand = Some(event.id);
-                Verdict::Ready(event)
+        let is_full = self.waiting_count >= self.limits.max_waiting
+            || lane.map_or(0, GateLane::waiting_count) >= self.limits.max_waiting_per_object;
+        Ok(match status {
+            SequenceStatus::AlreadyHandled => GateDecision::Duplicate,
+            SequenceStatus::Next if in_progress.is_none() => {
+                self.lanes.entry(object).or_default().in_progress = Some(event.id);
+                GateDecision::Ready(event)
             }
-            // If it is the next, another one that names the same predecessor is in hand.
-            Place::Next | Place::Fork => Verdict::Hole(Hole { event, why: Why::Fork }),
-            Place::Later { .. } if full => Verdict::Hole(Hole { event, why: Why::Full }),
-            Place::Later { behind } => {
-                self.lanes.entry(object).or_default().put(behind, event.id, now, event.payload);
-                self.waiting += 1;
-                Verdict::Wait
+            // If it is the next, another event with the same predecessor is in progress.
+            SequenceStatus::Next | SequenceStatus::Fork => {
+                GateDecision::Hole(Hole { event, reason: HoleReason::Fork })
+            }
+            SequenceStatus::Later { .. } if is_full => {
+                GateDecision::Hole(Hole { event, reason: HoleReason::Full })
+            }
+            SequenceStatus::Later { predecessor } => {
+                self.lanes.entry(object).or_default().insert_waiting(
+                    predecessor,
+                    event.id,
+                    now,
+                    event.payload,
+                );
+                self.waiting_count += 1;
+                GateDecision::Wait
             }
         })
     }
 
-    /// The event was handled. It is remembered, and what waited for it is handed out: the object's next event as
-    /// ready, and before it those of which it now shows that they contradict it, as forks.
-    pub fn done(&mut self, event: &Arrival<T>) -> Result<Vec<Verdict<T>>, GateError<M::Error>> {
+    /// Records that the event was handled: stores the position, and returns the events that waited for it: the object's
+    /// next event as ready, and before it those that now turn out to contradict the position, as forks.
+    pub fn mark_done(
+        &mut self,
+        event: &IncomingEvent<T>,
+    ) -> Result<Vec<GateDecision<T>>, GateError<P::Error>> {
         let Some(object) = &event.object else { return Ok(Vec::new()) };
-        self.check_in_hand(object, event.id)?;
-        let mark = Mark::Handled(event.id);
+        self.check_in_progress(object, event.id)?;
+        let position = ObjectPosition::LastHandled(event.id);
         // It may have been written together with the consumer's own rows.
-        if self.marks.mark(object).map_err(GateError::Marks)? != Some(mark) {
-            self.marks.remember(object, mark).map_err(GateError::Marks)?;
+        if self.positions.read_position(object).map_err(GateError::PositionStore)? != Some(position) {
+            self.positions.write_position(object, position).map_err(GateError::PositionStore)?;
         }
-        self.put_down(object);
-        Ok(self.next(object, mark))
+        self.clear_in_progress(object);
+        Ok(self.take_unblocked(object, position))
     }
 
-    /// The event could not be handled: it is no longer in hand, and ready once more when it comes again.
-    pub fn release(&mut self, event: &Arrival<T>) -> Result<(), GateError<M::Error>> {
+    /// Records that the event could not be handled: it is no longer in progress, and is ready again when it is received again.
+    pub fn release(&mut self, event: &IncomingEvent<T>) -> Result<(), GateError<P::Error>> {
         let Some(object) = &event.object else { return Ok(()) };
-        self.check_in_hand(object, event.id)?;
-        self.put_down(object);
-        self.tidy(object);
+        self.check_in_progress(object, event.id)?;
+        self.clear_in_progress(object);
+        self.remove_empty_lane(object);
         Ok(())
     }
 
-    /// Goes on with this event of the object, whatever is missing before it: all before it are duplicates from now
-    /// on. If it waits it is handed out; if it was given back with a hole, let it arrive again. Refused while an
-    /// older one waits or is in hand, for that would be lost.
-    pub fn skip(&mut self, object: &Object, to: EventId) -> Result<Vec<Verdict<T>>, GateError<M::Error>> {
+    /// Continues with this event of the object: all events before it count as handled. If it waits, it is returned as
+    /// ready; if it was returned with a hole, pass it to [`receive`](Self::receive) again. Fails while an older one waits
+    /// or is in progress, because that one would be lost.
+    pub fn skip_to(
+        &mut self,
+        object: &TenantObjectKey,
+        to: EventId,
+    ) -> Result<Vec<GateDecision<T>>, GateError<P::Error>> {
         let lane = self.lanes.get(object);
-        if let Some(id) = lane.and_then(|lane| lane.in_hand) {
-            return Err(GateError::InHand { id });
+        if let Some(id) = lane.and_then(|lane| lane.in_progress) {
+            return Err(GateError::InProgress { id });
         }
-        if let Some(first) = lane.and_then(Lane::first).filter(|first| *first < to) {
-            return Err(GateError::WaitsBefore { id: to, first });
+        if let Some(first) = lane.and_then(GateLane::oldest_waiting).filter(|first| *first < to) {
+            return Err(GateError::OlderEventWaits { id: to, first });
         }
-        if self.mark(object).map_err(GateError::Marks)?.place(to, None) == Place::Passed {
+        let position = self.read_position(object).map_err(GateError::PositionStore)?;
+        if position.classify_event(to, None) == SequenceStatus::AlreadyHandled {
             return Ok(Vec::new());
         }
-        let mark = Mark::UpTo(EventId::from_i64(to.as_i64() - 1));
-        self.marks.remember(object, mark).map_err(GateError::Marks)?;
-        let waited = self.lanes.get_mut(object).and_then(|lane| lane.take(object, to));
-        Ok(match waited {
-            Some(event) => vec![self.hand_out(object, event)],
-            None => self.next(object, mark),
+        let position = ObjectPosition::HandledUpTo(EventId::from_i64(to.as_i64() - 1));
+        self.positions.write_position(object, position).map_err(GateError::PositionStore)?;
+        let waiting_event = self.lanes.get_mut(object).and_then(|lane| lane.take_by_id(object, to));
+        Ok(match waiting_event {
+            Some(event) => vec![self.start_event(object, event)],
+            None => self.take_unblocked(object, position),
         })
     }
 
-    /// Those events that have been waited for longer than the limits allow, with what waits for each. They stay
-    /// overdue until they come or are skipped.
-    pub fn overdue(&self, now: Instant) -> Vec<Missing> {
-        let gaps = self.lanes.iter().flat_map(|(object, lane)| lane.gaps(object));
-        let late = |gap: &Missing| now.saturating_duration_since(gap.since) > self.limits.patience;
-        let mut missing: Vec<Missing> = gaps.filter(late).collect();
-        missing.sort_by(|a, b| (a.since, &a.object, a.prev).cmp(&(b.since, &b.object, b.prev)));
-        missing
+    /// Lists the events that have been missing for longer than the limits allow, with the events that wait for each. They
+    /// stay overdue until they arrive or are skipped.
+    pub fn list_overdue(&self, now: Instant) -> Vec<MissingEvent> {
+        let all_missing = self.lanes.iter().flat_map(|(object, lane)| lane.missing_events(object));
+        let is_overdue =
+            |missing: &MissingEvent| now.saturating_duration_since(missing.since) > self.limits.overdue_after;
+        let mut overdue: Vec<MissingEvent> = all_missing.filter(is_overdue).collect();
+        overdue.sort_by(|a, b| (a.since, &a.object, a.prev).cmp(&(b.since, &b.object, b.prev)));
+        overdue
     }
 
-    fn mark(&self, object: &Object) -> Result<Mark, M::Error> {
-        Ok(self.marks.mark(object)?.unwrap_or(Mark::UpTo(self.after)))
+    fn read_position(&self, object: &TenantObjectKey) -> Result<ObjectPosition, P::Error> {
+        let stored = self.positions.read_position(object)?;
+        Ok(stored.unwrap_or(ObjectPosition::HandledUpTo(self.start_after)))
     }
 
-    /// What follows on the mark, as far as it waits. Nothing of the object is in hand.
-    fn next(&mut self, object: &Object, mark: Mark) -> Vec<Verdict<T>> {
-        let mut verdicts = Vec::new();
-        while let Some((place, event)) =
-            self.lanes.get_mut(object).and_then(|lane| lane.take_first(object, mark))
+    /// Takes the waiting events that the position unblocks. No event of the object may be in progress.
+    fn take_unblocked(&mut self, object: &TenantObjectKey, position: ObjectPosition) -> Vec<GateDecision<T>> {
+        let mut decisions = Vec::new();
+        while let Some((status, event)) =
+            self.lanes.get_mut(object).and_then(|lane| lane.take_first_unblocked(object, position))
         {
-            if place == Place::Next {
-                verdicts.push(self.hand_out(object, event));
-                return verdicts;
+            if status == SequenceStatus::Next {
+                decisions.push(self.start_event(object, event));
+                return decisions;
             }
-            self.waiting -= 1;
-            verdicts.push(Verdict::Hole(Hole { event, why: Why::Fork }));
+            self.waiting_count -= 1;
+            decisions.push(GateDecision::Hole(Hole { event, reason: HoleReason::Fork }));
         }
-        self.tidy(object);
-        verdicts
+        self.remove_empty_lane(object);
+        decisions
     }
 
-    /// An event that waited is in hand from now on.
-    fn hand_out(&mut self, object: &Object, event: Arrival<T>) -> Verdict<T> {
-        self.waiting -= 1;
-        self.lanes.entry(object.clone()).or_default().in_hand = Some(event.id);
-        Verdict::Ready(event)
+    /// Puts a waiting event in progress.
+    fn start_event(&mut self, object: &TenantObjectKey, event: IncomingEvent<T>) -> GateDecision<T> {
+        self.waiting_count -= 1;
+        self.lanes.entry(object.clone()).or_default().in_progress = Some(event.id);
+        GateDecision::Ready(event)
     }
 
-    fn put_down(&mut self, object: &Object) {
+    fn clear_in_progress(&mut self, object: &TenantObjectKey) {
         if let Some(lane) = self.lanes.get_mut(object) {
-            lane.in_hand = None;
+            lane.in_progress = None;
         }
     }
 
-    /// Forgets a lane in which there is nothing.
-    fn tidy(&mut self, object: &Object) {
-        if self.lanes.get(object).is_some_and(|lane| lane.in_hand.is_none() && lane.len() == 0) {
+    /// Removes a lane without events, so that idle objects take no memory.
+    fn remove_empty_lane(&mut self, object: &TenantObjectKey) {
+        if self.lanes.get(object).is_some_and(|lane| lane.in_progress.is_none() && lane.waiting_count() == 0)
+        {
             self.lanes.remove(object);
         }
     }
 
-    fn check_in_hand<E>(&self, object: &Object, id: EventId) -> Result<(), GateError<E>> {
-        match self.lanes.get(object).and_then(|lane| lane.in_hand) {
-            Some(in_hand) if in_hand == id => Ok(()),
-            Some(_) | None => Err(GateError::NotInHand { id }),
+    fn check_in_progress<E>(&self, object: &TenantObjectKey, id: EventId) -> Result<(), GateError<E>> {
+        match self.lanes.get(object).and_then(|lane| lane.in_progress) {
+            Some(in_progress) if in_progress == id => Ok(()),
+            Some(_) | None => Err(GateError::NotInProgress { id }),
         }
     }
 }
 
-impl<T> Gate<T, SqliteMarks> {
-    /// Writes the mark of an event that is in hand inside a transaction on the database that has the marks, so that
-    /// it commits with the consumer's own rows. Say [`Gate::done`] after the commit, or [`Gate::release`] if there
-    /// was none; between this and the commit the gate cannot write, for the transaction has the lock.
-    pub fn mark_in(
+impl<T> Gate<T, SqlitePositions> {
+    /// Writes the position of an event in progress inside a transaction on the database of the positions, so that it
+    /// commits with the consumer's own rows. Call [`Gate::mark_done`] after the commit, or [`Gate::release`] if it failed;
+    /// until the commit the gate cannot write, because the transaction has the write lock.
+    pub fn write_position_in(
         &self,
         tx: &rusqlite::Transaction<'_>,
-        event: &Arrival<T>,
+        event: &IncomingEvent<T>,
     ) -> Result<(), GateError<rusqlite::Error>> {
         let Some(object) = &event.object else { return Ok(()) };
-        self.check_in_hand(object, event.id)?;
-        self.marks.write(tx, object, Mark::Handled(event.id)).map_err(GateError::Marks)
+        self.check_in_progress(object, event.id)?;
+        self.positions
+            .write_position_on(tx, object, ObjectPosition::LastHandled(event.id))
+            .map_err(GateError::PositionStore)
     }
 }

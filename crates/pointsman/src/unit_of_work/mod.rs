@@ -1,31 +1,31 @@
-//! A unit of work: the program's own writes and the events that tell of them, in one transaction.
+//! A unit of work: the program's own writes and the events about them, in one transaction.
 //!
 //! ```text
 //!  register ─▶ on_register          at once
-//!  emit                             nothing yet
+//!  emit                             buffered until the commit
 //!  commit ───▶ on_commit, in order  inside the transaction ─▶ COMMIT ─▶ on_post_commit, in order
 //!                │ one fails                                   │ fails
 //!                └──────────────▶ rolled back ◀────────────────┘
 //!                                 on_rollback, in reverse order
 //! ```
 //!
-//! The transaction is the store's own: the program's tables lie in the same file or database as the journal, and an
-//! event exists if and only if the commit did. Nothing is held while a unit of work is put together; the transaction is
-//! as long as the operations take to run.
+//! The transaction is one of the store: the program's tables are in the same file or database as the journal, and an
+//! event exists if and only if the commit succeeded. A unit of work takes no locks before its commit; the transaction
+//! lasts as long as the operations run.
 //!
-//! On SQLite they run on the thread of the store's one writer, and everybody else's commits wait for them: operations
-//! write, and leave what is slow to handlers. Names that begin with `pointsman_` are the store's. On PostgreSQL they run
-//! on a connection of their own, and nobody waits. The schema `pointsman` is the store's; the events are left there to be
-//! sequenced, so that a commit is answered with receipts ([`Committed`]).
+//! On SQLite they run on the thread of the store's only writer, and all other commits wait for them: operations should
+//! only write, and leave slow work to handlers. Table names that begin with `pointsman_` are reserved for the store. On
+//! PostgreSQL they run on a connection of their own, and no other commit waits. The schema `pointsman` is reserved for the
+//! store; the events go to its outbox, so that a commit returns receipts ([`CommittedEvents`]).
 //!
-//! On Redis a statement is a command, and its parameters are further words: `execute("SET", ["stock:7".into(), 5.into()])`.
-//! Commands are done together at the end, and nothing can be read. Redis takes nothing back: if it refuses a command,
-//! because a key is of another type, those before it are done, and no event is emitted. Events need a key: they are left in
-//! the list of their object, and there are no receipts. Keys that begin with `pointsman:` are the store's.
+//! On Redis a statement is a command, and its parameters are the command's arguments: `execute("SET", ["stock:7".into(), 5.into()])`.
+//! Commands run together at the end, and nothing can be read. Redis does not roll back: if it rejects a command, because
+//! a key is of another type, those before it stay in effect, and no event is emitted. Events need a key: they are appended
+//! to the list of their object, and there are no receipts. Keys that begin with `pointsman:` are reserved for the store.
 //!
-//! Once begun, a commit runs to its end even if whoever waits for it goes away.
+//! Once begun, a commit runs to its end even if its caller is dropped.
 
-mod committed;
+mod committed_events;
 mod operation;
 mod tx;
 
@@ -36,56 +36,54 @@ use pointsman_core::store::StoreError;
 use pointsman_core::{Cause, Context};
 use pointsman_store::sql::{Sql, TransactError};
 
-pub use committed::{Committed, Receipt};
+pub use committed_events::{CommittedEvents, EventReceipt};
 pub use operation::Operation;
 pub use tx::Tx;
 
-use crate::emit::{BadEvent, Emit};
-use crate::event::describe;
-use crate::handler::panicked;
-use crate::{Bus, Event, RequestContext, Value, scope};
-use operation::{Emission, OnCommit, OnPostCommit};
+use crate::emit::{EmitOptions, InvalidEvent};
+use crate::event::to_new_event;
+use crate::handler::panic_message;
+use crate::{Bus, Event, RequestContext, Value, attempt_scope};
+use operation::{CommitOperation, EmitOperation, PostCommitOperation};
 
-/// Any error.
+/// An error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 type Operations = Vec<Box<dyn Operation>>;
 
-/// Why a commit did not happen. Nothing of it was stored.
+/// Why a commit failed. Nothing was stored, except as [`CommitError::OutcomeUnknown`] says.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// An operation refused.
+    /// An operation returned an error or panicked.
     #[error("an operation failed, and everything was rolled back")]
     Operation(#[source] BoxError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The one exception: the connection to the database broke while it committed, and it could not be asked since.
-    #[error("whether it was committed is not known: {0}")]
-    Unknown(String),
+    /// The connection to the database broke during the commit, and the outcome could not be read afterwards.
+    #[error("it is unknown whether the unit of work was committed; check its rows before you repeat it: {0}")]
+    OutcomeUnknown(String),
 }
 
-/// Operations and events that are committed together. Dropped without a commit, it leaves no trace in the
-/// store.
+/// Operations and events that are committed together. Dropping it without a commit rolls it back.
 pub struct UnitOfWork {
     bus: Bus,
     operations: Operations,
     context: Context,
-    /// What the handler that began it works on, if one did.
+    /// The attempt that began it, if a handler did.
     cause: Option<Cause>,
 }
 
 impl UnitOfWork {
     pub(crate) fn new(bus: Bus) -> Self {
-        Self { bus, operations: Vec::new(), context: Context::new(), cause: scope::cause() }
+        Self { bus, operations: Vec::new(), context: Context::new(), cause: attempt_scope::current_cause() }
     }
 
-    /// The request that all of this is done for. Events that are emitted without a context of their own get
-    /// this one.
-    pub fn context(&mut self, request: RequestContext) {
+    /// Sets the request that it belongs to. Events without a context of their own get this one.
+    pub fn set_context(&mut self, request: RequestContext) {
         self.context = request.into();
     }
 
-    /// Adds an operation. One that refuses in `on_register` is not added.
+    /// Adds an operation, unless its `on_register` returns an error.
     pub fn register(&mut self, mut operation: impl Operation) -> Result<(), BoxError> {
         operation.on_register(self)?;
         self.operations.push(Box::new(operation));
@@ -98,94 +96,98 @@ impl UnitOfWork {
         self.on_commit(move |tx| Ok(tx.execute(&sql, &parameters).map(|_| ())?));
     }
 
-    /// Does something inside the transaction. An error rolls everything back.
+    /// Adds a function that runs inside the transaction. An error rolls everything back.
     pub fn on_commit(&mut self, work: impl FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static) {
-        self.operations.push(Box::new(OnCommit(Some(work))));
+        self.operations.push(Box::new(CommitOperation(Some(work))));
     }
 
-    /// Does something after the commit, and only if there was one.
+    /// Adds a function that runs after the commit, and only if it succeeded.
     pub fn on_post_commit(&mut self, work: impl FnOnce() + Send + 'static) {
-        self.operations.push(Box::new(OnPostCommit(Some(work))));
+        self.operations.push(Box::new(PostCommitOperation(Some(work))));
     }
 
-    /// Emits an event with the commit. Events stand in the journal in the order of their operations.
-    pub fn emit<E: Event>(&mut self, event: E) -> Result<(), BadEvent> {
-        self.emit_with(event, Emit::new())
+    /// Emits an event with the commit. Events are journaled in the order of their operations.
+    pub fn emit<E: Event>(&mut self, event: E) -> Result<(), InvalidEvent> {
+        self.emit_with(event, EmitOptions::new())
     }
 
-    /// The same, with more to say.
-    pub fn emit_with<E: Event>(&mut self, event: E, how: Emit) -> Result<(), BadEvent> {
-        how.without_idempotency(E::TYPE)?;
-        let event = describe(&event, &how, self.cause, self.bus.now())?;
-        self.operations.push(Box::new(Emission(Some(event))));
+    /// Like [`emit`](Self::emit), with options.
+    pub fn emit_with<E: Event>(&mut self, event: E, options: EmitOptions) -> Result<(), InvalidEvent> {
+        options.reject_idempotency_key(E::TYPE)?;
+        let event = to_new_event(&event, &options, self.cause, self.bus.now())?;
+        self.operations.push(Box::new(EmitOperation(Some(event))));
         Ok(())
     }
 
-    /// Commits. When this answers, all of it is on disk, and the hooks after the commit have run.
-    pub async fn commit(mut self) -> Result<Committed, CommitError> {
+    /// Commits. When this returns, everything is durable, and the hooks after the commit have run.
+    pub async fn commit(mut self) -> Result<CommittedEvents, CommitError> {
         let operations = std::mem::take(&mut self.operations);
         let context = std::mem::take(&mut self.context);
-        // A task of its own, because a caller that goes away (a request that was cut off) must not come
-        // between the commit and the hooks that follow it.
-        let settled = tokio::spawn(settle(self.bus.clone(), operations, context, self.cause));
-        settled.await.unwrap_or(Err(CommitError::Store(StoreError::Closed)))
+        // Spawned, because a caller that is dropped (a request that was cancelled) must not prevent the hooks
+        // after the commit.
+        let committing = tokio::spawn(run_commit(self.bus.clone(), operations, context, self.cause));
+        committing.await.unwrap_or(Err(CommitError::Store(StoreError::Closed)))
     }
 }
 
 impl Drop for UnitOfWork {
     fn drop(&mut self) {
-        roll_back(std::mem::take(&mut self.operations));
+        roll_back_operations(std::mem::take(&mut self.operations));
     }
 }
 
-async fn settle(
+async fn run_commit(
     bus: Bus,
     operations: Operations,
     context: Context,
     cause: Option<Cause>,
-) -> Result<Committed, CommitError> {
-    // The transaction's thread borrows the operations for the transaction; the hooks after it run here.
+) -> Result<CommittedEvents, CommitError> {
+    // The thread of the transaction locks the operations while it runs them; the hooks after it run here.
     let operations = Arc::new(Mutex::new(operations));
-    let lent = operations.clone();
+    let operations_for_commit = operations.clone();
     let now = bus.now();
     let work = move |sql: &mut dyn Sql| {
-        let mut operations = lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut operations = operations_for_commit.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = Tx::new(sql, context, cause, now);
         operations.iter_mut().try_for_each(|operation| operation.on_commit(&mut tx))?;
         Ok(tx.into_events())
     };
-    let committed = bus.opened().transact(work, now).await;
+    let committed = bus.store().transact(work, now).await;
     let operations = std::mem::take(&mut *operations.lock().unwrap_or_else(PoisonError::into_inner));
     match committed {
-        Ok(made) => {
+        Ok(events) => {
             for mut operation in operations {
-                guarded("on_post_commit", || operation.on_post_commit());
+                run_hook("on_post_commit", || operation.on_post_commit());
             }
-            Ok(Committed::new(bus, made))
+            Ok(CommittedEvents::new(bus, events))
         }
-        // Neither hook would say the truth.
-        Err(TransactError::Unknown(why)) => Err(CommitError::Unknown(why)),
-        Err(TransactError::Work(fault)) => {
-            roll_back(operations);
-            Err(CommitError::Operation(fault))
+        // Neither hook runs: both would claim to know the outcome.
+        Err(TransactError::Unknown(reason)) => Err(CommitError::OutcomeUnknown(reason)),
+        Err(TransactError::Work(error)) => {
+            roll_back_operations(operations);
+            Err(CommitError::Operation(error))
         }
-        Err(TransactError::Store(fault)) => {
-            roll_back(operations);
-            Err(CommitError::Store(fault))
+        Err(TransactError::Store(error)) => {
+            roll_back_operations(operations);
+            Err(CommitError::Store(error))
         }
     }
 }
 
-fn roll_back(operations: Operations) {
+fn roll_back_operations(operations: Operations) {
     for mut operation in operations.into_iter().rev() {
-        guarded("on_rollback", || operation.on_rollback());
+        run_hook("on_rollback", || operation.on_rollback());
     }
 }
 
-/// Runs a hook that nothing depends on any more. The next ones run even if it panics.
-fn guarded(hook: &str, run: impl FnOnce()) {
+/// Runs a hook after the outcome is decided. A panic is logged, and the remaining hooks still run.
+fn run_hook(hook: &str, run: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
-        tracing::error!(hook, "a hook of a unit of work {}", panicked(&*panic));
+        tracing::error!(
+            hook,
+            error = panic_message(&*panic),
+            "a hook of a unit of work panicked; the commit or rollback is unaffected and the remaining hooks run; fix the hook"
+        );
     }
 }
 

@@ -1,10 +1,10 @@
-//! Operations: what a unit of work is made of.
+//! Operations of a unit of work.
 
 use pointsman_core::NewEvent;
 
 use super::{BoxError, Tx, UnitOfWork};
 
-/// Something that a unit of work does. Every hook does nothing unless it says otherwise.
+/// An operation of a unit of work. By default every hook does nothing.
 ///
 /// ```
 /// use pointsman::{BoxError, Operation, Tx};
@@ -22,44 +22,47 @@ use super::{BoxError, Tx, UnitOfWork};
 /// }
 /// ```
 pub trait Operation: Send + 'static {
-    /// It joins a unit of work, and may add others to it. An error keeps it out.
+    /// Called when it is added to a unit of work; it may add others. An error keeps it out.
     fn on_register(&mut self, uow: &mut UnitOfWork) -> Result<(), BoxError> {
         let _ = uow;
         Ok(())
     }
 
-    /// Inside the transaction. An error rolls everything back.
+    /// Called inside the transaction. An error rolls everything back.
     fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
         let _ = tx;
         Ok(())
     }
 
-    /// The transaction is committed and durable.
+    /// Called when the transaction is committed and durable.
     fn on_post_commit(&mut self) {}
 
-    /// The transaction was rolled back, or the unit of work dropped. Called in reverse order.
+    /// Called when the transaction was rolled back or the unit of work was dropped, in reverse order of the operations.
     fn on_rollback(&mut self) {}
 }
 
-pub(super) struct Emission(pub(super) Option<NewEvent>);
+/// Emits an event.
+pub(super) struct EmitOperation(pub(super) Option<NewEvent>);
 
-impl Operation for Emission {
+impl Operation for EmitOperation {
     fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
-        Ok(self.0.take().map_or(Ok(()), |event| tx.add(event))?)
+        Ok(self.0.take().map_or(Ok(()), |event| tx.add_event(event))?)
     }
 }
 
-pub(super) struct OnCommit<F>(pub(super) Option<F>);
+/// Runs a function inside the transaction.
+pub(super) struct CommitOperation<F>(pub(super) Option<F>);
 
-impl<F: FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static> Operation for OnCommit<F> {
+impl<F: FnOnce(&mut Tx<'_>) -> Result<(), BoxError> + Send + 'static> Operation for CommitOperation<F> {
     fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
         self.0.take().map_or(Ok(()), |work| work(tx))
     }
 }
 
-pub(super) struct OnPostCommit<F>(pub(super) Option<F>);
+/// Runs a function after the commit.
+pub(super) struct PostCommitOperation<F>(pub(super) Option<F>);
 
-impl<F: FnOnce() + Send + 'static> Operation for OnPostCommit<F> {
+impl<F: FnOnce() + Send + 'static> Operation for PostCommitOperation<F> {
     fn on_post_commit(&mut self) {
         if let Some(work) = self.0.take() {
             work();

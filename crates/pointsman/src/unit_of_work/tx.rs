@@ -1,18 +1,18 @@
-//! The transaction as operations see it.
+//! The transaction of a unit of work, as its operations use it.
 
 use pointsman_core::{Cause, Context, NewEvent, Timestamp};
 use pointsman_store::sql::{Sql, SqlError};
 
-use crate::emit::{BadEvent, Emit, check_context};
-use crate::event::describe;
+use crate::emit::{EmitOptions, InvalidEvent, check_context_limits};
+use crate::event::to_new_event;
 use crate::{Event, SqlRow, Value};
 
-/// The store's own transaction, while the operations of a unit of work run in it.
+/// The transaction that the operations of a unit of work run in.
 pub struct Tx<'a> {
     sql: &'a mut (dyn Sql + 'a),
     events: Vec<NewEvent>,
     context: Context,
-    /// The writer's thread knows nothing of the attempt that began the work, so this comes along.
+    /// The attempt that began the unit of work; the thread of the transaction cannot read it from its own context.
     cause: Option<Cause>,
     now: Timestamp,
 }
@@ -27,32 +27,32 @@ impl<'a> Tx<'a> {
         Self { sql, events: Vec::new(), context, cause, now }
     }
 
-    /// Runs a statement; answers how many rows it changed.
+    /// Runs a statement; returns the number of changed rows.
     pub fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<usize, SqlError> {
         self.sql.execute(sql, parameters)
     }
 
-    /// Runs a query; answers all its rows.
+    /// Runs a query; returns all its rows.
     pub fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
         self.sql.query(sql, parameters)
     }
 
-    /// Emits an event with this commit: for what only the transaction knows, such as the id of a new row.
-    pub fn emit<E: Event>(&mut self, event: E) -> Result<(), BadEvent> {
-        self.emit_with(event, Emit::new())
+    /// Emits an event with this commit: for data that exists only inside the transaction, such as the id of a new row.
+    pub fn emit<E: Event>(&mut self, event: E) -> Result<(), InvalidEvent> {
+        self.emit_with(event, EmitOptions::new())
     }
 
-    /// The same, with more to say.
-    pub fn emit_with<E: Event>(&mut self, event: E, how: Emit) -> Result<(), BadEvent> {
-        how.without_idempotency(E::TYPE)?;
-        let event = describe(&event, &how, self.cause, self.now)?;
-        self.add(event)
+    /// Like [`emit`](Self::emit), with options.
+    pub fn emit_with<E: Event>(&mut self, event: E, options: EmitOptions) -> Result<(), InvalidEvent> {
+        options.reject_idempotency_key(E::TYPE)?;
+        let event = to_new_event(&event, &options, self.cause, self.now)?;
+        self.add_event(event)
     }
 
-    /// Adds an event; one without a context gets that of the unit of work.
-    pub(super) fn add(&mut self, event: NewEvent) -> Result<(), BadEvent> {
+    /// Adds an event; without a context it gets that of the unit of work.
+    pub(super) fn add_event(&mut self, event: NewEvent) -> Result<(), InvalidEvent> {
         let context = if event.context.is_empty() { self.context.clone() } else { event.context };
-        check_context(&context).map_err(|fault| BadEvent::new(event.kind.as_str(), &fault))?;
+        check_context_limits(&context).map_err(|reason| InvalidEvent::new(event.kind.as_str(), &reason))?;
         self.events.push(NewEvent { context, ..event });
         Ok(())
     }

@@ -2,79 +2,91 @@ use pointsman::StartError;
 
 use super::*;
 
-async fn nothing(_: Published) {}
+async fn do_nothing(_: RecordPublished) {}
 
 #[tokio::test]
-async fn faults_are_named_before_anything_is_opened() {
-    let home = Home::new();
-    let url = home.url();
-    let start = async |builder: pointsman::Builder<_>| builder.start().await.unwrap_err();
+async fn invalid_builders_fail_before_the_store_is_opened() {
+    let folder = StoreFolder::new();
+    let url = folder.url();
+    let start = async |builder: pointsman::BusBuilder<_>| builder.start().await.unwrap_err();
 
-    let fault = start(Bus::builder(&url).handler("a b", nothing)).await;
-    assert!(matches!(fault, StartError::BadName(_)), "{fault}");
+    let error = start(Bus::builder(&url).handler("a b", do_nothing)).await;
+    assert!(matches!(error, StartError::InvalidName(_)), "{error}");
 
-    let fault = start(Bus::builder(&url).handler("h", nothing).handler("h", nothing)).await;
-    assert_eq!(fault.to_string(), "there are two handlers named h");
+    let error = start(Bus::builder(&url).handler("h", do_nothing).handler("h", do_nothing)).await;
+    assert_eq!(error.to_string(), "there are two handlers named h");
 
-    let fault = start(Bus::builder(&url).handler("h", nothing).on::<Published>("other")).await;
-    assert_eq!(fault.to_string(), "record.published is routed to the handler other, which does not exist");
+    let error = start(Bus::builder(&url).handler("h", do_nothing).on::<RecordPublished>("other")).await;
+    assert_eq!(
+        error.to_string(),
+        "record.published is routed to the handler other, which does not exist; add it with `handler`"
+    );
 
-    let fault = start(Bus::builder(&url).handler("h", nothing).on_key("record..x", "h")).await;
-    assert!(fault.to_string().contains("empty segment"), "{fault}");
+    let error = start(Bus::builder(&url).handler("h", do_nothing).on_key("record..x", "h")).await;
+    assert!(error.to_string().contains("empty segment"), "{error}");
 
-    let fault = start(Bus::builder(&url).handler("h", |_: State<u8>| async {})).await;
-    assert_eq!(fault.to_string(), "the handler h: no state of type u8 was given to the bus");
+    let error = start(Bus::builder(&url).handler("h", |_: State<u8>| async {})).await;
+    assert_eq!(
+        error.to_string(),
+        "the handler h cannot run: no state of type u8 was given to the bus; add it with `state`"
+    );
 
-    assert_eq!(std::fs::read_dir(home.0.path()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
-async fn only_stores_that_exist_are_opened() {
+async fn unknown_store_kinds_and_missing_folders_are_rejected() {
     for url in ["", "app.db", "sqlite:", "mysql://x"] {
-        let fault = Bus::builder(url).start().await.unwrap_err();
-        assert!(matches!(fault, StartError::NoSuchStore(_)), "{url}: {fault}");
+        let error = Bus::builder(url).start().await.unwrap_err();
+        assert!(matches!(error, StartError::UnknownStoreKind(_)), "{url}: {error}");
     }
-    let fault = Bus::builder("sqlite:/no/such/folder/app.db").start().await.unwrap_err();
-    assert!(matches!(fault, StartError::Open(_)), "{fault}");
+    let error = Bus::builder("sqlite:/no/such/folder/app.db").start().await.unwrap_err();
+    assert!(matches!(error, StartError::OpenSqlite(_)), "{error}");
 }
 
 #[tokio::test]
-async fn a_bus_goes_on_where_the_last_one_ended() {
-    let home = Home::new();
-    let first = Bus::builder(&home.url()).start().await.unwrap();
-    let one = first.emit(Published::new(1)).await.unwrap();
+async fn restarted_bus_continues_the_journal() {
+    let folder = StoreFolder::new();
+    let first = Bus::builder(&folder.url()).start().await.unwrap();
+    let one = first.emit(RecordPublished::new(1)).await.unwrap();
     first.stop().await;
 
-    let second = Bus::builder(&home.url()).handler("h", nothing).on_key("record", "h").start().await.unwrap();
-    assert!(one.tasks.is_empty(), "it was journaled when nobody was to handle it");
-    let two = second.emit(Published::new(1)).await.unwrap();
+    let second =
+        Bus::builder(&folder.url()).handler("h", do_nothing).on_key("record", "h").start().await.unwrap();
+    assert!(one.tasks.is_empty(), "it was journaled before the handler was added");
+    let two = second.emit(RecordPublished::new(1)).await.unwrap();
     assert!(two.id > one.id);
     assert_eq!(two.prev, Some(one.id));
-    assert_eq!(only_task(&second, &two).await.life.state.status(), Status::Done);
+    assert_eq!(wait_for_only_task(&second, &two).await.life.state.status(), Status::Done);
     second.stop().await;
 }
 
 #[tokio::test]
-async fn what_waited_when_the_bus_stopped_is_done_by_the_next_one() {
-    let home = Home::new();
-    let first = Bus::builder(&home.url())
-        .handler("h", |_: Published, ctx: Ctx| async move { ctx.cancelled().await })
-        .on::<Published>("h")
+async fn tasks_left_by_a_stopped_bus_are_run_by_the_next_one() {
+    let folder = StoreFolder::new();
+    let first = Bus::builder(&folder.url())
+        .handler("h", |_: RecordPublished, ctx: Ctx| async move { ctx.cancelled().await })
+        .on::<RecordPublished>("h")
         .workers(1)
         .start()
         .await
         .unwrap();
     let mut emitted = Vec::new();
     for id in 0..5 {
-        emitted.push(first.emit(Published::new(id)).await.unwrap());
+        emitted.push(first.emit(RecordPublished::new(id)).await.unwrap());
     }
     // As good as killed: nothing is drained, and the store is closed under it.
     first.engine().stop(std::time::Duration::ZERO).await;
     first.engine().store().close();
 
-    let second = Bus::builder(&home.url()).handler("h", nothing).on::<Published>("h").start().await.unwrap();
+    let second = Bus::builder(&folder.url())
+        .handler("h", do_nothing)
+        .on::<RecordPublished>("h")
+        .start()
+        .await
+        .unwrap();
     for one in &emitted {
-        assert_eq!(only_task(&second, one).await.life.state.status(), Status::Done);
+        assert_eq!(wait_for_only_task(&second, one).await.life.state.status(), Status::Done);
     }
     second.stop().await;
 }

@@ -42,7 +42,7 @@ where
 }
 
 #[test]
-fn templates_are_filled_from_the_fields() {
+fn key_templates_are_filled_from_fields() {
     let moved = FileMoved { folder: "a".into(), number: 7, page: 2 };
     assert_eq!(FileMoved::TYPE, "file.moved");
     assert_eq!(FileMoved::PRIORITY, Some(9000));
@@ -52,15 +52,15 @@ fn templates_are_filled_from_the_fields() {
 }
 
 #[test]
-fn expressions_may_have_nothing_to_say() {
-    let seen = |device| UserSeen { tenant: "t".into(), user: 5, device };
-    assert_eq!(seen(None).key().as_deref(), Some("user:t/5"));
-    assert_eq!(seen(None).sub(), None);
-    assert_eq!(seen(Some("phone".into())).sub().as_deref(), Some("phone"));
+fn key_expressions_may_return_none() {
+    let user_seen = |device| UserSeen { tenant: "t".into(), user: 5, device };
+    assert_eq!(user_seen(None).key().as_deref(), Some("user:t/5"));
+    assert_eq!(user_seen(None).sub(), None);
+    assert_eq!(user_seen(Some("phone".into())).sub().as_deref(), Some("phone"));
 }
 
 #[test]
-fn what_is_not_said_is_not_there() {
+fn omitted_attributes_have_no_value() {
     assert_eq!((Tick::TYPE, Tick::PRIORITY, Tick.key(), Tick.sub()), ("tick", None, None, None));
     assert_eq!(SettingsChanged { to: 1 }.key().as_deref(), Some("settings"));
 }

@@ -1,15 +1,15 @@
-//! The crate as a program uses it: on a real store, in a folder of its own.
+//! The library as a program uses it: on a real store, in a temporary folder.
 
 #![allow(clippy::unwrap_used)]
 
-mod answers;
+mod attempt_effects;
 mod builder;
 mod derive;
-mod effects;
 mod emit;
 mod extract;
+mod handler_results;
 mod postgres;
-mod sharing;
+mod shared_stores;
 mod steps;
 mod unit_of_work;
 
@@ -17,20 +17,20 @@ use std::future::Future;
 use std::time::Duration;
 
 use pointsman::prelude::*;
-use pointsman::{Emitted, Task};
+use pointsman::{EmittedEvent, Task};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What most tests emit.
+/// The event that most tests emit.
 #[derive(Clone, Debug, PartialEq, Event, Serialize, Deserialize)]
 #[event(type = "record.published", key = "record:{id}")]
-struct Published {
+struct RecordPublished {
     id: u64,
     title: String,
 }
 
-impl Published {
+impl RecordPublished {
     fn new(id: u64) -> Self {
         Self { id, title: format!("number {id}") }
     }
@@ -38,22 +38,22 @@ impl Published {
 
 #[derive(Clone, Debug, PartialEq, Event, Serialize, Deserialize)]
 #[event(type = "record.indexed", key = "record:{id}")]
-struct Indexed {
+struct RecordIndexed {
     id: u64,
 }
 
-/// The derive macro refuses this type, and so must everything that emits.
+/// An event with a reserved type. The derive macro rejects it, and so must every emit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct NamedLikeAFrame {}
+struct ReservedTypeEvent {}
 
-impl Event for NamedLikeAFrame {
+impl Event for ReservedTypeEvent {
     const TYPE: &'static str = "task";
 }
 
-/// A folder with a store in it.
-struct Home(TempDir);
+/// A temporary folder with a SQLite store.
+struct StoreFolder(TempDir);
 
-impl Home {
+impl StoreFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -63,12 +63,12 @@ impl Home {
     }
 }
 
-/// Waits for something that is sure to come, but not for ever.
-async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work).await.expect("it never came")
+/// Waits for a future that is sure to complete, for at most a minute.
+async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("timed out after a minute")
 }
 
-/// Where handlers tell the test what they saw.
+/// Sends values from handlers to the test.
 struct Probe<T>(UnboundedSender<T>);
 
 impl<T> Clone for Probe<T> {
@@ -83,34 +83,34 @@ impl<T> Probe<T> {
         (Self(sender), receiver)
     }
 
-    fn saw(&self, what: T) {
-        let _ = self.0.send(what);
+    fn send(&self, value: T) {
+        let _ = self.0.send(value);
     }
 }
 
-async fn saw<T>(receiver: &mut UnboundedReceiver<T>) -> T {
-    within(receiver.recv()).await.expect("nobody is left to tell")
+async fn receive<T>(receiver: &mut UnboundedReceiver<T>) -> T {
+    with_timeout(receiver.recv()).await.expect("all probes were dropped")
 }
 
-/// Emits an event that has one handler, and waits for its task to end.
-async fn run_one(bus: &Bus, event: impl Event) -> Task {
+/// Emits an event that has one handler, and waits for its task to finish.
+async fn emit_and_wait(bus: &Bus, event: impl Event) -> Task {
     let emitted = bus.emit(event).await.unwrap();
-    only_task(bus, &emitted).await
+    wait_for_only_task(bus, &emitted).await
 }
 
-async fn only_task(bus: &Bus, emitted: &Emitted) -> Task {
-    let mut tasks = within(bus.ended(emitted)).await.unwrap();
+async fn wait_for_only_task(bus: &Bus, emitted: &EmittedEvent) -> Task {
+    let mut tasks = with_timeout(bus.wait_for_tasks(emitted)).await.unwrap();
     assert_eq!(tasks.len(), 1);
     tasks.remove(0)
 }
 
-/// All that was emitted, oldest first, without what the engine tells of itself.
-async fn journal(bus: &Bus) -> Vec<Raw> {
+/// Reads all emitted events, oldest first, without engine events.
+async fn read_journal(bus: &Bus) -> Vec<RawEvent> {
     let head = bus.engine().store().extent().await.unwrap().head;
     let mut watch = bus.watch_after(pointsman::EventId::ZERO, pointsman::Filter::default());
     let mut events = Vec::new();
-    while events.last().map_or(pointsman::EventId::ZERO, |event: &Raw| event.id) < head {
-        events.push(within(watch.next()).await.unwrap());
+    while events.last().map_or(pointsman::EventId::ZERO, |event: &RawEvent| event.id) < head {
+        events.push(with_timeout(watch.next()).await.unwrap());
     }
     events.retain(|event| !event.is_engine());
     events

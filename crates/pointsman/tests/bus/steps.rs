@@ -4,68 +4,72 @@ use pointsman_core::store::TaskFilter;
 
 use super::*;
 
-fn node(id: &str) -> NodeId {
+fn node_id(id: &str) -> NodeId {
     NodeId::new(id).unwrap()
 }
 
-fn step(id: &str, handler: &str, next: &str) -> Node {
+fn step_node(id: &str, handler: &str, next: &str) -> Node {
     let handler = handler.parse().unwrap();
-    let role = Role::Step(StepOf { handler, next: node(next), on_error: None, setback: None });
-    Node { id: node(id), role }
+    let role = Role::Step(StepOf { handler, next: node_id(next), on_error: None, setback: None });
+    Node { id: node_id(id), role }
 }
 
 fn chain(nodes: Vec<Node>) -> Chain {
     Chain { path: ChainPath::new("/publish").unwrap(), nodes }
 }
 
-fn ending(mut nodes: Vec<Node>) -> Chain {
-    nodes.push(Node { id: node("end"), role: Role::End });
+fn chain_with_end(mut nodes: Vec<Node>) -> Chain {
+    nodes.push(Node { id: node_id("end"), role: Role::End });
     chain(nodes)
 }
 
-/// Waits until the journal tells this of an order.
-async fn told(bus: &Bus, kind: &str) -> Raw {
+/// Waits for an event of this type.
+async fn wait_for_event(bus: &Bus, kind: &str) -> RawEvent {
     let filter = Filter { kinds: vec![kind.parse().unwrap()], ..Filter::default() };
-    within(bus.watch_after(pointsman::EventId::ZERO, filter).next()).await.unwrap()
+    with_timeout(bus.watch_after(pointsman::EventId::ZERO, filter).next()).await.unwrap()
 }
 
 #[tokio::test]
-async fn a_value_goes_in_and_another_comes_out() {
-    type Seen = (Step<Published>, TaskInfo);
-    async fn rename(step: Step<Published>, ctx: Ctx) -> Result<Published, HandlerError> {
-        ctx.emit(Indexed { id: step.value.id })?;
-        Ok(Published { title: "renamed".into(), ..step.value })
+async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
+    type Received = (Step<RecordPublished>, TaskInfo);
+    async fn set_title(step: Step<RecordPublished>, ctx: Ctx) -> Result<RecordPublished, HandlerError> {
+        ctx.emit(RecordIndexed { id: step.value.id })?;
+        Ok(RecordPublished { title: "renamed".into(), ..step.value })
     }
-    // An event in its own type will do as well: one function serves both.
-    async fn look(_: Published, raw: Raw) {
+    // A handler of the event's own type can be a step too.
+    async fn check_key(_: RecordPublished, raw: RawEvent) {
         assert_eq!(raw.key.as_ref().unwrap().as_str(), "/publish,7");
     }
-    let home = Home::new();
-    let (probe, mut seen) = Probe::<Seen>::new();
-    let bus = Bus::builder(&home.url())
+    let folder = StoreFolder::new();
+    let (probe, mut received) = Probe::<Received>::new();
+    let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("rename", rename)
-        .handler("look", look)
+        .handler("set_title", set_title)
+        .handler("check_key", check_key)
         .handler(
             "note",
-            |step: Step<Published>, task: TaskInfo, State(probe): State<Probe<Seen>>| async move {
-                probe.saw((step, task));
+            |step: Step<RecordPublished>, task: TaskInfo, State(probe): State<Probe<Received>>| async move {
+                probe.send((step, task));
             },
         )
-        .chain(ending(vec![step("a", "rename", "b"), step("b", "look", "c"), step("c", "note", "end")]))
+        .chain(chain_with_end(vec![
+            step_node("a", "set_title", "b"),
+            step_node("b", "check_key", "c"),
+            step_node("c", "note", "end"),
+        ]))
         .start()
         .await
         .unwrap();
     let order: OrderKey = "/publish,7".parse().unwrap();
-    let value = Json::of(&Published::new(5)).unwrap();
+    let value = Json::of(&RecordPublished::new(5)).unwrap();
     let new = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::of(order.chain.clone()) };
     bus.engine().add_orders(vec![new]).await.unwrap().unwrap();
-    let (step, task) = saw(&mut seen).await;
-    assert_eq!((step.order, step.node), (order, node("c")));
-    assert_eq!(step.value, Published { id: 5, title: "renamed".into() });
+    let (step, task) = receive(&mut received).await;
+    assert_eq!((step.order, step.node), (order, node_id("c")));
+    assert_eq!(step.value, RecordPublished { id: 5, title: "renamed".into() });
     assert_eq!((task.event, task.attempt, task.handler.as_str()), (None, 1, "note"));
-    told(&bus, "OrderFinished").await;
-    let emitted = journal(&bus).await;
+    wait_for_event(&bus, "OrderFinished").await;
+    let emitted = read_journal(&bus).await;
     assert_eq!(emitted.len(), 1);
     let cause = emitted[0].cause.unwrap();
     assert_eq!((cause.event, cause.depth), (None, 1));
@@ -73,36 +77,36 @@ async fn a_value_goes_in_and_another_comes_out() {
 }
 
 #[tokio::test]
-async fn an_event_makes_an_order_and_a_value_that_does_not_fit_suspends_it() {
-    let home = Home::new();
-    let bus = Bus::builder(&home.url())
+async fn event_starts_an_order_and_a_value_of_another_type_suspends_it() {
+    let folder = StoreFolder::new();
+    let bus = Bus::builder(&folder.url())
         .handler("h", |_: Step<Vec<u8>>| async {})
-        .chain(ending(vec![step("a", "h", "end")]))
-        .on_chain::<Published>("/publish")
+        .chain(chain_with_end(vec![step_node("a", "h", "end")]))
+        .on_chain::<RecordPublished>("/publish")
         .start()
         .await
         .unwrap();
-    let emitted = bus.emit(Published::new(1)).await.unwrap();
-    let suspended = told(&bus, "OrderSuspended").await;
+    let emitted = bus.emit(RecordPublished::new(1)).await.unwrap();
+    let suspended = wait_for_event(&bus, "OrderSuspended").await;
     assert_eq!(suspended.key.as_ref().unwrap().as_str(), format!("/publish,{}", emitted.id));
     bus.stop().await;
 }
 
-/// What a step returns is its order's value from then on, and may be as large as one.
+/// The value that a step returns becomes the order's value, and has the same size limit.
 #[tokio::test]
-async fn a_large_value_is_returned_and_one_that_is_too_large_is_not() {
-    async fn grow(step: Step<usize>) -> Result<String, HandlerError> {
+async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
+    async fn return_long_text(step: Step<usize>) -> Result<String, HandlerError> {
         Ok("x".repeat(step.value))
     }
-    let home = Home::new();
-    let (probe, mut seen) = Probe::<usize>::new();
-    let bus = Bus::builder(&home.url())
+    let folder = StoreFolder::new();
+    let (probe, mut received) = Probe::<usize>::new();
+    let bus = Bus::builder(&folder.url())
         .state(probe)
-        .handler("grow", grow)
+        .handler("grow", return_long_text)
         .handler("note", |step: Step<String>, State(probe): State<Probe<usize>>| async move {
-            probe.saw(step.value.len());
+            probe.send(step.value.len());
         })
-        .chain(ending(vec![step("a", "grow", "b"), step("b", "note", "end")]))
+        .chain(chain_with_end(vec![step_node("a", "grow", "b"), step_node("b", "note", "end")]))
         .start()
         .await
         .unwrap();
@@ -111,13 +115,13 @@ async fn a_large_value_is_returned_and_one_that_is_too_large_is_not() {
         let new = NewOrder { value, ..NewOrder::of(ChainPath::new("/publish").unwrap()) };
         bus.engine().add_orders(vec![new]).await.unwrap().unwrap();
     };
-    // Two quotation marks come to it.
+    // JSON adds two quotation marks.
     for letters in [200_000, (1 << 20) - 2] {
         add(letters).await;
-        assert_eq!(saw(&mut seen).await, letters);
+        assert_eq!(receive(&mut received).await, letters);
     }
     add((1 << 20) - 1).await;
-    told(&bus, "OrderSuspended").await;
+    wait_for_event(&bus, "OrderSuspended").await;
     let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
     let failed = bus.engine().store().tasks(failed, None, 10).await.unwrap().tasks;
     assert_eq!(failed.len(), 1);
@@ -126,44 +130,50 @@ async fn a_large_value_is_returned_and_one_that_is_too_large_is_not() {
     bus.stop().await;
 }
 
-/// By whatever way a step emits.
+/// By its context and by the bus.
 #[tokio::test]
-async fn what_a_step_emits_is_caused_by_the_event_that_made_its_order() {
-    async fn emit(_: Raw, ctx: Ctx, bus: Bus) -> Result<(), HandlerError> {
-        ctx.emit(Indexed { id: 1 })?;
-        bus.emit(Indexed { id: 2 }).await.map_err(HandlerError::permanent)?;
+async fn events_emitted_by_a_step_are_caused_by_the_event_that_started_its_order() {
+    async fn emit_twice(_: RawEvent, ctx: Ctx, bus: Bus) -> Result<(), HandlerError> {
+        ctx.emit(RecordIndexed { id: 1 })?;
+        bus.emit(RecordIndexed { id: 2 }).await.map_err(HandlerError::permanent)?;
         Ok(())
     }
-    let home = Home::new();
-    let bus = Bus::builder(&home.url())
-        .handler("emit", emit)
-        .chain(ending(vec![step("a", "emit", "end")]))
-        .on_chain::<Published>("/publish")
+    let folder = StoreFolder::new();
+    let bus = Bus::builder(&folder.url())
+        .handler("emit", emit_twice)
+        .chain(chain_with_end(vec![step_node("a", "emit", "end")]))
+        .on_chain::<RecordPublished>("/publish")
         .start()
         .await
         .unwrap();
-    let made = bus.emit(Published::new(1)).await.unwrap().id;
-    told(&bus, "OrderFinished").await;
-    let emitted = journal(&bus).await;
+    let causing_event = bus.emit(RecordPublished::new(1)).await.unwrap().id;
+    wait_for_event(&bus, "OrderFinished").await;
+    let emitted = read_journal(&bus).await;
     assert_eq!(emitted.len(), 3);
     for event in &emitted[1..] {
         let cause = event.cause.unwrap();
-        assert_eq!((cause.event, cause.depth), (Some(made), 1));
+        assert_eq!((cause.event, cause.depth), (Some(causing_event), 1));
     }
     bus.stop().await;
 }
 
 #[tokio::test]
-async fn a_chain_that_leads_nowhere_is_refused() {
+async fn invalid_chains_are_rejected_at_the_start() {
     let start = async |chains: Vec<Chain>| {
-        let builder = Bus::builder("sqlite::memory:").handler("h", |_: Raw| async {});
+        let builder = Bus::builder("sqlite::memory:").handler("h", |_: RawEvent| async {});
         let builder = chains.into_iter().fold(builder, |builder, chain| builder.chain(chain));
         builder.start().await.unwrap_err()
     };
-    let sound = || ending(vec![step("a", "h", "end")]);
-    assert!(matches!(start(vec![chain(vec![step("a", "h", "b")])]).await, StartError::BadChain { .. }));
-    assert!(matches!(start(vec![ending(vec![step("a", "x", "end")])]).await, StartError::NoSuchStep { .. }));
-    assert!(matches!(start(vec![sound(), sound()]).await, StartError::TwoChains(_)));
-    let nowhere = Bus::builder("sqlite::memory:").on_chain::<Published>("/nowhere").start().await;
-    assert!(matches!(nowhere, Err(StartError::NoSuchChain { .. })));
+    let valid_chain = || chain_with_end(vec![step_node("a", "h", "end")]);
+    assert!(matches!(
+        start(vec![chain(vec![step_node("a", "h", "b")])]).await,
+        StartError::InvalidChain { .. }
+    ));
+    assert!(matches!(
+        start(vec![chain_with_end(vec![step_node("a", "x", "end")])]).await,
+        StartError::UnknownStepHandler { .. }
+    ));
+    assert!(matches!(start(vec![valid_chain(), valid_chain()]).await, StartError::DuplicateChain(_)));
+    let unknown_chain = Bus::builder("sqlite::memory:").on_chain::<RecordPublished>("/nowhere").start().await;
+    assert!(matches!(unknown_chain, Err(StartError::UnknownChain { .. })));
 }

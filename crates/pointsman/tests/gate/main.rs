@@ -1,52 +1,55 @@
-//! The consumer's gate, against a model and across restarts.
+//! Tests of the consumer's gate: decisions, all arrival orders against a model, restarts, and behind a bus.
 
 #![allow(clippy::unwrap_used)]
 
-mod bus;
-mod histories;
+mod decisions;
+mod exhaustive;
 mod restarts;
-mod rules;
+mod with_bus;
 
 use std::time::{Duration, Instant};
 
 use pointsman::EventId;
-use pointsman::gate::{Arrival, Gate, Hole, InMemory, Limits, Marks, Object, Verdict, Why};
+use pointsman::gate::{
+    Gate, GateDecision, GateLimits, Hole, HoleReason, InMemoryPositions, IncomingEvent, PositionStore,
+    TenantObjectKey,
+};
 
 /// An event whose payload is its own id.
-type Event = Arrival<u64>;
+type Event = IncomingEvent<u64>;
 
 fn id(number: u64) -> EventId {
     EventId::new(number).unwrap()
 }
 
-fn object(key: &str) -> Object {
-    Object::new("default", key).unwrap()
+fn object(key: &str) -> TenantObjectKey {
+    TenantObjectKey::new("default", key).unwrap()
 }
 
 fn event(key: &str, number: u64, prev: impl Into<Option<u64>>) -> Event {
-    Arrival { object: Some(object(key)), id: id(number), prev: prev.into().map(id), payload: number }
+    IncomingEvent { object: Some(object(key)), id: id(number), prev: prev.into().map(id), payload: number }
 }
 
-/// As many events as there are keys, with the ids 10, 20, …: each names the one before it of its object.
+/// One event for each key, with the ids 10, 20, …; each names the preceding event of its object.
 fn history(keys: &[&str]) -> Vec<Event> {
     let numbered = || keys.iter().zip(1..).map(|(key, n)| (*key, n * 10));
     let before = |key: &str, n: u64| numbered().filter(|(other, m)| *other == key && *m < n).last();
     numbered().map(|(key, n)| event(key, n, before(key, n).map(|(_, m)| m))).collect()
 }
 
-/// Every way to give each of `count` events one of two objects; the first is always of `a`.
-fn keyings(count: usize) -> Vec<Vec<&'static str>> {
+/// Every assignment of one of two objects to `count` events; the first is always `a`.
+fn key_assignments(count: usize) -> Vec<Vec<&'static str>> {
     let key = |bits: usize, n: usize| if bits >> n & 1 == 1 { "b" } else { "a" };
     (0..1 << count).step_by(2).map(|bits| (0..count).map(|n| key(bits, n)).collect()).collect()
 }
 
-/// Every order of every subset.
-fn arrangements(events: &[Event]) -> Vec<Vec<Event>> {
+/// Every ordering of every subset of the events.
+fn ordered_subsets(events: &[Event]) -> Vec<Vec<Event>> {
     let mut all = vec![vec![]];
     for (index, first) in events.iter().enumerate() {
         let mut rest = events.to_vec();
         rest.remove(index);
-        for mut tail in arrangements(&rest) {
+        for mut tail in ordered_subsets(&rest) {
             tail.insert(0, first.clone());
             all.push(tail);
         }
@@ -54,41 +57,41 @@ fn arrangements(events: &[Event]) -> Vec<Vec<Event>> {
     all
 }
 
-/// The same arrivals, and all with one of them doubled at any place.
-fn doublings(arrivals: &[Event]) -> Vec<Vec<Event>> {
+/// The arrivals themselves, and every variant with one of them repeated at any index.
+fn with_one_duplicated(arrivals: &[Event]) -> Vec<Vec<Event>> {
     let mut all = vec![arrivals.to_vec()];
     for event in arrivals {
-        for place in 0..=arrivals.len() {
-            let mut doubled = arrivals.to_vec();
-            doubled.insert(place, event.clone());
-            all.push(doubled);
+        for index in 0..=arrivals.len() {
+            let mut with_duplicate = arrivals.to_vec();
+            with_duplicate.insert(index, event.clone());
+            all.push(with_duplicate);
         }
     }
     all
 }
 
-/// Handles what is ready and all that follows on it. Answers with the payloads, in order.
-fn handle<M: Marks>(gate: &mut Gate<u64, M>, verdict: Verdict<u64>) -> Vec<u64> {
-    let (mut handled, mut next) = (vec![], vec![verdict]);
-    while let Some(verdict) = next.pop() {
-        if let Verdict::Ready(event) = verdict {
+/// Handles a ready event and those that become ready after it. Returns their payloads, in order.
+fn handle_ready<M: PositionStore>(gate: &mut Gate<u64, M>, decision: GateDecision<u64>) -> Vec<u64> {
+    let (mut handled, mut next) = (vec![], vec![decision]);
+    while let Some(decision) = next.pop() {
+        if let GateDecision::Ready(event) = decision {
             handled.push(event.payload);
-            next.extend(gate.done(&event).unwrap());
+            next.extend(gate.mark_done(&event).unwrap());
         }
     }
     handled
 }
 
-fn hole(event: Event, why: Why) -> Verdict<u64> {
-    Verdict::Hole(Hole { event, why })
+fn hole(event: Event, reason: HoleReason) -> GateDecision<u64> {
+    GateDecision::Hole(Hole { event, reason })
 }
 
-fn roomy() -> Limits {
-    Limits { waiting: 100, waiting_per_object: 100, patience: Duration::from_secs(10) }
+fn ample_limits() -> GateLimits {
+    GateLimits { max_waiting: 100, max_waiting_per_object: 100, overdue_after: Duration::from_secs(10) }
 }
 
-fn gate() -> Gate<u64, InMemory> {
-    Gate::new(InMemory::default()).limits(roomy())
+fn gate() -> Gate<u64, InMemoryPositions> {
+    Gate::new(InMemoryPositions::default()).with_limits(ample_limits())
 }
 
 fn now() -> Instant {

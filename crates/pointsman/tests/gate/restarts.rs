@@ -1,120 +1,120 @@
-//! Marks in a file, across the death of the process at every point.
+//! Positions in a file, across a crash of the process at every step.
 
 use std::path::Path;
 
 use pointsman::gate::rusqlite::Connection;
-use pointsman::gate::{GateError, SqliteMarks};
+use pointsman::gate::{GateError, SqlitePositions};
 use tempfile::TempDir;
 
 use super::*;
 
-/// A connection that does not wait for the disk: processes die here, machines do not.
+/// A connection without disk syncs: the tests simulate crashes of the process, not of the machine.
 fn connect(path: &Path) -> Connection {
     let conn = Connection::open(path).unwrap();
     conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;").unwrap();
     conn
 }
 
-/// A consumer that writes the payload of each event into a table, and counts its steps. At one of them it dies:
-/// what it had in memory is gone.
+/// A consumer that writes the payload of each event into a table, and counts its steps. At one of them it crashes and
+/// loses its memory.
 struct Consumer {
     folder: TempDir,
-    gate: Gate<u64, SqliteMarks>,
+    gate: Gate<u64, SqlitePositions>,
     rows: Connection,
     steps: usize,
-    dies_at: usize,
-    /// The mark commits with the row.
-    together: bool,
+    crash_step: usize,
+    /// Whether the position commits in the transaction of the row.
+    commits_position_with_row: bool,
 }
 
-/// The process died.
+/// The process crashed at the chosen step.
 #[derive(Debug)]
-struct Died;
+struct SimulatedCrash;
 
 impl Consumer {
-    fn new(dies_at: usize, together: bool) -> Self {
+    fn new(crash_step: usize, commits_position_with_row: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (gate, rows) = Self::open(&folder);
         rows.execute_batch("CREATE TABLE handled (number INTEGER)").unwrap();
-        Self { folder, gate, rows, steps: 0, dies_at, together }
+        Self { folder, gate, rows, steps: 0, crash_step, commits_position_with_row }
     }
 
-    fn open(folder: &TempDir) -> (Gate<u64, SqliteMarks>, Connection) {
+    fn open(folder: &TempDir) -> (Gate<u64, SqlitePositions>, Connection) {
         let path = folder.path().join("consumer.db");
-        let marks = SqliteMarks::on(connect(&path), "test").unwrap();
-        (Gate::new(marks).limits(roomy()), connect(&path))
+        let positions = SqlitePositions::with_connection(connect(&path), "test").unwrap();
+        (Gate::new(positions).with_limits(ample_limits()), connect(&path))
     }
 
-    fn step(&mut self) -> Result<(), Died> {
+    fn count_step(&mut self) -> Result<(), SimulatedCrash> {
         self.steps += 1;
-        if self.steps == self.dies_at { Err(Died) } else { Ok(()) }
+        if self.steps == self.crash_step { Err(SimulatedCrash) } else { Ok(()) }
     }
 
-    fn arrive(&mut self, event: &Event) -> Result<(), Died> {
-        let mut verdicts = vec![self.gate.arrive(event.clone(), now()).unwrap()];
-        self.step()?;
-        while let Some(verdict) = verdicts.pop() {
-            let Verdict::Ready(event) = verdict else { continue };
-            self.handle(&event)?;
-            self.step()?;
-            verdicts = self.gate.done(&event).unwrap();
-            self.step()?;
+    fn receive(&mut self, event: &Event) -> Result<(), SimulatedCrash> {
+        let mut decisions = vec![self.gate.receive(event.clone(), now()).unwrap()];
+        self.count_step()?;
+        while let Some(decision) = decisions.pop() {
+            let GateDecision::Ready(event) = decision else { continue };
+            self.write_row(&event)?;
+            self.count_step()?;
+            decisions = self.gate.mark_done(&event).unwrap();
+            self.count_step()?;
         }
         Ok(())
     }
 
-    fn handle(&mut self, event: &Event) -> Result<(), Died> {
+    fn write_row(&mut self, event: &Event) -> Result<(), SimulatedCrash> {
         let tx = self.rows.transaction().unwrap();
         tx.execute("INSERT INTO handled VALUES (?1)", [event.payload as i64]).unwrap();
-        if self.together {
-            self.gate.mark_in(&tx, event).unwrap();
+        if self.commits_position_with_row {
+            self.gate.write_position_in(&tx, event).unwrap();
         }
-        // Here too it may die: before the commit.
+        // It may also crash here: before the commit.
         self.steps += 1;
-        if self.steps == self.dies_at {
-            return Err(Died);
+        if self.steps == self.crash_step {
+            return Err(SimulatedCrash);
         }
         tx.commit().unwrap();
         Ok(())
     }
 
-    /// Sends all events until none is missing, as a bus does that was told of none.
-    fn run(&mut self, arrivals: &[Event]) {
-        while arrivals.iter().try_for_each(|event| self.arrive(event)).is_err() {
+    /// Sends all events again after each crash, as a bus does without an acknowledgement.
+    fn receive_all(&mut self, arrivals: &[Event]) {
+        while arrivals.iter().try_for_each(|event| self.receive(event)).is_err() {
             (self.gate, self.rows) = Self::open(&self.folder);
         }
     }
 
-    fn handled(&self) -> Vec<u64> {
+    fn read_handled(&self) -> Vec<u64> {
         let mut statement = self.rows.prepare("SELECT number FROM handled ORDER BY rowid").unwrap();
         let numbers = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
         numbers.map(|number| number.unwrap() as u64).collect()
     }
 }
 
-/// Runs every order of four events with a death at every step, and answers how many events were handled twice.
-fn die_everywhere(together: bool) -> usize {
+/// Runs every order of four events with a crash at every step, and returns how many events were handled twice.
+fn crash_at_every_step(commits_position_with_row: bool) -> usize {
     let mut twice = 0;
     for keys in [["a", "a", "a", "a"], ["a", "a", "b", "a"], ["a", "b", "b", "a"]] {
         let history = history(&keys);
-        for arrivals in arrangements(&history).into_iter().filter(|order| order.len() == 4) {
-            for dies_at in 1.. {
-                let mut consumer = Consumer::new(dies_at, together);
-                consumer.run(&arrivals);
-                let handled = consumer.handled();
+        for arrivals in ordered_subsets(&history).into_iter().filter(|order| order.len() == 4) {
+            for crash_step in 1.. {
+                let mut consumer = Consumer::new(crash_step, commits_position_with_row);
+                consumer.receive_all(&arrivals);
+                let handled = consumer.read_handled();
                 let mut once = handled.clone();
                 once.dedup();
                 twice += handled.len() - once.len();
-                assert!(handled.len() <= 5, "one death makes one repeat at most: {handled:?}");
+                assert!(handled.len() <= 5, "one crash causes at most one repeat: {handled:?}");
                 for key in ["a", "b"] {
                     let of_key = history.iter().filter(|event| event.object == Some(object(key)));
                     let expected: Vec<u64> = of_key.map(|event| event.payload).collect();
                     let mut order = handled.clone();
                     order.retain(|number| expected.contains(number));
                     order.dedup();
-                    assert_eq!(order, expected, "{arrivals:?}, died at {dies_at}");
+                    assert_eq!(order, expected, "{arrivals:?}, crash at step {crash_step}");
                 }
-                if consumer.steps < dies_at {
+                if consumer.steps < crash_step {
                     break;
                 }
             }
@@ -124,62 +124,67 @@ fn die_everywhere(together: bool) -> usize {
 }
 
 #[test]
-fn what_was_handled_and_not_done_is_ready_again() {
-    assert!(die_everywhere(false) > 0, "at least once");
+fn event_handled_but_not_marked_done_before_a_crash_is_ready_again() {
+    assert!(crash_at_every_step(false) > 0, "at least once");
 }
 
 #[test]
-fn a_mark_that_commits_with_the_rows_makes_it_exactly_once() {
-    assert_eq!(die_everywhere(true), 0);
+fn position_committed_with_the_rows_gives_exactly_once() {
+    assert_eq!(crash_at_every_step(true), 0);
 }
 
 #[test]
-fn a_file_remembers_marks_skips_and_consumers() {
+fn positions_in_a_file_survive_a_restart_per_consumer() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("marks.db");
-    let open = |name: &str| Gate::new(SqliteMarks::open(&path, name).unwrap()).limits(roomy());
+    let path = folder.path().join("positions.db");
+    let open =
+        |name: &str| Gate::new(SqlitePositions::open(&path, name).unwrap()).with_limits(ample_limits());
     let mut gate = open("one");
-    let verdict = gate.arrive(event("a", 1, None), now()).unwrap();
-    assert_eq!(handle(&mut gate, verdict), [1]);
-    gate.skip(&object("b"), id(5)).unwrap();
-    gate.skip(&object("a"), id(2)).unwrap();
+    let decision = gate.receive(event("a", 1, None), now()).unwrap();
+    assert_eq!(handle_ready(&mut gate, decision), [1]);
+    gate.skip_to(&object("b"), id(5)).unwrap();
+    gate.skip_to(&object("a"), id(2)).unwrap();
     drop(gate);
     let mut gate = open("one");
-    assert_eq!(gate.arrive(event("a", 1, None), now()).unwrap(), Verdict::Duplicate);
-    assert_eq!(gate.arrive(event("b", 4, None), now()).unwrap(), Verdict::Duplicate, "skipped");
+    assert_eq!(gate.receive(event("a", 1, None), now()).unwrap(), GateDecision::Duplicate);
+    assert_eq!(gate.receive(event("b", 4, None), now()).unwrap(), GateDecision::Duplicate, "skipped");
     let (fork, behind) = (event("a", 2, None), event("b", 5, 4));
-    assert_eq!(gate.arrive(fork.clone(), now()).unwrap(), Verdict::Ready(fork), "that was skipped to");
-    assert_eq!(gate.arrive(behind.clone(), now()).unwrap(), Verdict::Ready(behind));
+    assert_eq!(gate.receive(fork.clone(), now()).unwrap(), GateDecision::Ready(fork), "that was skipped to");
+    assert_eq!(gate.receive(behind.clone(), now()).unwrap(), GateDecision::Ready(behind));
     let mut other = open("two");
-    assert!(matches!(other.arrive(event("a", 1, None), now()).unwrap(), Verdict::Ready(_)));
+    assert!(matches!(other.receive(event("a", 1, None), now()).unwrap(), GateDecision::Ready(_)));
 }
 
 #[test]
-fn a_rollback_takes_the_mark_back() {
+fn rollback_of_the_transaction_undoes_the_position() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("marks.db");
-    let mut gate = Gate::new(SqliteMarks::open(&path, "one").unwrap());
+    let path = folder.path().join("positions.db");
+    let mut gate = Gate::new(SqlitePositions::open(&path, "one").unwrap());
     let mut rows = Connection::open(&path).unwrap();
     let (first, second) = (event("a", 1, None), event("a", 2, 1));
     let tx = rows.transaction().unwrap();
-    assert_eq!(gate.mark_in(&tx, &first), Err(GateError::NotInHand { id: id(1) }));
-    gate.arrive(first.clone(), now()).unwrap();
-    gate.mark_in(&tx, &first).unwrap();
+    assert_eq!(gate.write_position_in(&tx, &first), Err(GateError::NotInProgress { id: id(1) }));
+    gate.receive(first.clone(), now()).unwrap();
+    gate.write_position_in(&tx, &first).unwrap();
     tx.rollback().unwrap();
     gate.release(&first).unwrap();
-    assert_eq!(gate.arrive(first.clone(), now()).unwrap(), Verdict::Ready(first.clone()));
+    assert_eq!(gate.receive(first.clone(), now()).unwrap(), GateDecision::Ready(first.clone()));
     let tx = rows.transaction().unwrap();
-    gate.mark_in(&tx, &first).unwrap();
+    gate.write_position_in(&tx, &first).unwrap();
     tx.commit().unwrap();
-    assert_eq!(gate.arrive(second.clone(), now()).unwrap(), Verdict::Wait, "the first is in hand until done");
-    assert_eq!(gate.done(&first).unwrap(), [Verdict::Ready(second)]);
+    assert_eq!(
+        gate.receive(second.clone(), now()).unwrap(),
+        GateDecision::Wait,
+        "the first is in progress until it is marked done"
+    );
+    assert_eq!(gate.mark_done(&first).unwrap(), [GateDecision::Ready(second)]);
 }
 
 #[test]
-fn what_is_no_database_is_refused_in_words() {
+fn file_that_is_not_a_database_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("marks.db");
-    std::fs::write(&path, "this is a text, and a rather long one for what it says".repeat(40)).unwrap();
-    let refused = SqliteMarks::open(&path, "one").unwrap_err().to_string();
+    let path = folder.path().join("positions.db");
+    std::fs::write(&path, "this is a text file and not a database, repeated often".repeat(40)).unwrap();
+    let refused = SqlitePositions::open(&path, "one").unwrap_err().to_string();
     assert!(refused.contains("not a database"), "{refused}");
 }

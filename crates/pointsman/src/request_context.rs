@@ -1,4 +1,4 @@
-//! The request that an event comes from.
+//! The HTTP request that an event comes from.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,8 @@ use pointsman_core::event::MAX_CONTEXT_BYTES;
 
 use crate::{Ctx, Extract, HandlerError};
 
-/// Who asked, from where, and in which trace. A web handler fills it in once and gives it to what it emits; a
-/// handler of the event takes it as an argument.
+/// The request that an event comes from: client, headers and trace. A web handler fills it in once and passes it to its
+/// emits; a handler of the event takes it as an argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestContext {
     pub ip: Option<IpAddr>,
@@ -17,8 +17,8 @@ pub struct RequestContext {
     pub request_id: Option<String>,
     /// The W3C trace context.
     pub traceparent: Option<String>,
-    /// Everything else that came with the event. An `ip` that is no address stands here too.
-    pub other: Context,
+    /// All other entries of the event's context, and an `ip` that is not a valid address.
+    pub other_entries: Context,
 }
 
 impl RequestContext {
@@ -26,8 +26,8 @@ impl RequestContext {
         Self::default()
     }
 
-    /// Takes what an HTTP request's headers say; `header` looks one up by its lowercase name. The address is
-    /// not among them: only the server knows which of its proxies to believe.
+    /// Reads the headers of an HTTP request; `header` returns one by its lowercase name. The client's address is not read
+    /// from headers: only the server knows which of its proxies to trust.
     ///
     /// ```
     /// # use pointsman::RequestContext;
@@ -36,14 +36,14 @@ impl RequestContext {
     /// assert_eq!(context.user_agent.as_deref(), Some("curl/8"));
     /// ```
     pub fn from_headers<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Self {
-        let text = |name| header(name).map(str::to_owned);
+        let read_header = |name| header(name).map(str::to_owned);
         Self {
             ip: None,
-            user_agent: text("user-agent"),
-            referer: text("referer"),
-            request_id: text("x-request-id"),
-            traceparent: text("traceparent"),
-            other: Context::new(),
+            user_agent: read_header("user-agent"),
+            referer: read_header("referer"),
+            request_id: read_header("x-request-id"),
+            traceparent: read_header("traceparent"),
+            other_entries: Context::new(),
         }
     }
 
@@ -67,35 +67,34 @@ impl RequestContext {
         Self { traceparent: Some(traceparent.into()), ..self }
     }
 
-    /// Anything else worth keeping.
-    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.other.insert(name.into(), value.into());
+    /// Adds any other entry.
+    pub fn with_entry(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.other_entries.insert(name.into(), value.into());
         self
     }
 }
 
 impl From<RequestContext> for Context {
     fn from(request: RequestContext) -> Context {
-        let mut context = request.other;
-        let mut put = |name: &str, value: Option<String>| {
+        let mut context = request.other_entries;
+        let mut insert = |name: &str, value: Option<String>| {
             if let Some(value) = value {
-                context.insert(name.into(), header_text(value));
+                context.insert(name.into(), truncate_header(value));
             }
         };
-        put("ip", request.ip.map(|ip| ip.to_string()));
-        put("user_agent", request.user_agent);
-        put("referer", request.referer);
-        put("request_id", request.request_id);
-        put("traceparent", request.traceparent);
+        insert("ip", request.ip.map(|ip| ip.to_string()));
+        insert("user_agent", request.user_agent);
+        insert("referer", request.referer);
+        insert("request_id", request.request_id);
+        insert("traceparent", request.traceparent);
         context
     }
 }
 
-/// What a stranger wrote into a header, cut to what a context holds: nobody shall be able to keep an event from
-/// being emitted by the length of a user agent.
-fn header_text(mut text: String) -> String {
+/// Cuts a header to the limits of a context: a client must not be able to prevent an emit by a long user agent.
+fn truncate_header(mut text: String) -> String {
     text.retain(|c| c != '\0');
-    let end = (0..=MAX_CONTEXT_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    let end = (0..=MAX_CONTEXT_BYTES.min(text.len())).rev().find(|index| text.is_char_boundary(*index));
     text.truncate(end.unwrap_or(0));
     text
 }
@@ -112,7 +111,7 @@ impl From<Context> for RequestContext {
             referer: context.remove("referer"),
             request_id: context.remove("request_id"),
             traceparent: context.remove("traceparent"),
-            other: context,
+            other_entries: context,
         }
     }
 }
@@ -128,14 +127,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn request_context_round_trips_through_the_event_context() {
         let request = RequestContext::new()
             .ip("2001:db8::1".parse().unwrap())
             .user_agent("curl/8")
             .referer("https://example.org/")
             .request_id("r-1")
             .traceparent("00-1-2-01")
-            .with("session", "s");
+            .with_entry("session", "s");
         let context = Context::from(request.clone());
         assert_eq!(context["ip"], "2001:db8::1");
         assert_eq!(context.len(), 6);
@@ -143,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_kept_as_text() {
+    fn invalid_ip_address_is_kept_as_text() {
         let request = RequestContext::from(Context::from([("ip".into(), "unknown".into())]));
         assert_eq!(request.ip, None);
-        assert_eq!(request.other["ip"], "unknown");
+        assert_eq!(request.other_entries["ip"], "unknown");
     }
 
     #[test]
-    fn a_hostile_header_is_cut_and_not_refused() {
+    fn oversized_header_is_truncated_and_not_rejected() {
         let long = "é".repeat(MAX_CONTEXT_BYTES) + "\0";
         let context = Context::from(RequestContext::new().user_agent(long));
         assert_eq!(context["user_agent"].len(), MAX_CONTEXT_BYTES);

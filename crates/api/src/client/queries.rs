@@ -1,4 +1,4 @@
-//! What callers send: events to emit, and what lists and streams are narrowed to.
+//! Events to emit, and the filters of lists and streams.
 
 use pointsman_core::event::{Context, Priority};
 use pointsman_core::{HandlingKey, Json, ObjectKey, Tenant, Timestamp};
@@ -29,8 +29,8 @@ pub struct EmitBody {
 }
 
 impl EmitBody {
-    /// An event of this type with nothing else to it.
-    pub fn of(kind: HandlingKey) -> Self {
+    /// Creates an event of this type without a key, a value or options.
+    pub fn new(kind: HandlingKey) -> Self {
         Self {
             kind,
             key: None,
@@ -45,37 +45,37 @@ impl EmitBody {
     }
 }
 
-/// Which events; the default means all.
+/// A filter of events; the default matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
-    /// A type or one of its ancestors.
+    /// The event's type, or a parent of it.
     pub kind: Option<String>,
-    /// Only what came after this id.
+    /// Only events after this id.
     pub after: Option<u64>,
     pub path: Option<String>,
     pub key: Option<String>,
     pub tenant: Option<String>,
     /// How long to wait for a first match. Not for streams.
     pub timeout: Option<String>,
-    /// At most so many; a negative number reads backwards from the newest. Not for streams.
+    /// The maximal number of events; a negative number reads backwards from the newest. Not for streams.
     pub limit: Option<i64>,
 }
 
 impl EventQuery {
-    pub(super) fn pairs(&self) -> Pairs {
-        let mut pairs = Pairs::default();
-        pairs.add("return", &self.kind);
-        pairs.add("after", &self.after);
-        pairs.add("path", &self.path);
-        pairs.add("key", &self.key);
-        pairs.add("tenant", &self.tenant);
-        pairs.add("timeout", &self.timeout);
-        pairs.add("limit", &self.limit);
-        pairs
+    pub(super) fn to_parameters(&self) -> QueryParameters {
+        let mut parameters = QueryParameters::default();
+        parameters.add("return", &self.kind);
+        parameters.add("after", &self.after);
+        parameters.add("path", &self.path);
+        parameters.add("key", &self.key);
+        parameters.add("tenant", &self.tenant);
+        parameters.add("timeout", &self.timeout);
+        parameters.add("limit", &self.limit);
+        parameters
     }
 }
 
-/// Which tasks; the default means all, the newest first.
+/// A filter of tasks; the default matches all, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskQuery {
     pub status: Option<String>,
@@ -86,31 +86,32 @@ pub struct TaskQuery {
     pub tenant: Option<String>,
     pub key: Option<String>,
     pub event: Option<u64>,
-    /// Created at or after, and before.
+    /// Created at or after this time.
     pub start: Option<String>,
+    /// Created before this time.
     pub end: Option<String>,
     pub limit: Option<u32>,
     pub cursor: Option<String>,
 }
 
 impl TaskQuery {
-    pub(super) fn pairs(&self) -> Pairs {
-        let mut pairs = Pairs::default();
-        pairs.add("status", &self.status);
-        pairs.add("handler", &self.handler);
-        pairs.add("collection", &self.collection);
-        pairs.add("tenant", &self.tenant);
-        pairs.add("key", &self.key);
-        pairs.add("event", &self.event);
-        pairs.add("start", &self.start);
-        pairs.add("end", &self.end);
-        pairs.add("limit", &self.limit);
-        pairs.add("cursor", &self.cursor);
-        pairs
+    pub(super) fn to_parameters(&self) -> QueryParameters {
+        let mut parameters = QueryParameters::default();
+        parameters.add("status", &self.status);
+        parameters.add("handler", &self.handler);
+        parameters.add("collection", &self.collection);
+        parameters.add("tenant", &self.tenant);
+        parameters.add("key", &self.key);
+        parameters.add("event", &self.event);
+        parameters.add("start", &self.start);
+        parameters.add("end", &self.end);
+        parameters.add("limit", &self.limit);
+        parameters.add("cursor", &self.cursor);
+        parameters
     }
 }
 
-/// Which orders; the default means all, by path.
+/// A filter of orders; the default matches all, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderQuery {
     /// `/` everything, `/a/` the tree below, `/a/*` its children, `/a/chain` that chain's orders.
@@ -118,43 +119,45 @@ pub struct OrderQuery {
     pub tenant: Option<String>,
     /// 1 to 1000.
     pub limit: Option<u32>,
-    /// The `next` of the list before.
+    /// The `next` of the previous page.
     pub cursor: Option<String>,
 }
 
 impl OrderQuery {
-    pub(super) fn pairs(&self) -> Pairs {
-        let mut pairs = Pairs::default();
-        pairs.add("path", &self.path);
-        pairs.add("tenant", &self.tenant);
-        pairs.add("limit", &self.limit);
-        pairs.add("cursor", &self.cursor);
-        pairs
+    pub(super) fn to_parameters(&self) -> QueryParameters {
+        let mut parameters = QueryParameters::default();
+        parameters.add("path", &self.path);
+        parameters.add("tenant", &self.tenant);
+        parameters.add("limit", &self.limit);
+        parameters.add("cursor", &self.cursor);
+        parameters
     }
 }
 
-/// Which lines of a task's log; the default means all.
+/// A filter of a task's log lines; the default matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Written at or after, and before.
+    /// Written at or after this time.
     pub start: Option<String>,
+    /// Written before this time.
     pub end: Option<String>,
 }
 
 impl LogQuery {
-    pub(super) fn pairs(&self) -> Pairs {
-        let mut pairs = Pairs::default();
-        pairs.add("start", &self.start);
-        pairs.add("end", &self.end);
-        pairs
+    pub(super) fn to_parameters(&self) -> QueryParameters {
+        let mut parameters = QueryParameters::default();
+        parameters.add("start", &self.start);
+        parameters.add("end", &self.end);
+        parameters
     }
 }
 
-/// The parameters of a call. What is not given is not sent.
+/// The query parameters of a call.
 #[derive(Debug, Default)]
-pub(super) struct Pairs(Vec<(&'static str, String)>);
+pub(super) struct QueryParameters(Vec<(&'static str, String)>);
 
-impl Pairs {
+impl QueryParameters {
+    /// Adds a parameter, unless its value is `None`.
     pub(super) fn add(&mut self, name: &'static str, value: &Option<impl ToString>) {
         self.0.extend(value.as_ref().map(|value| (name, value.to_string())));
     }

@@ -1,36 +1,36 @@
-//! Reads server-sent events out of bytes that arrive in pieces of any size.
+//! Parses server-sent events from bytes that arrive in chunks of any size.
 
-/// One event of a stream.
+/// One frame of a server-sent event stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct SseFrame {
     /// Its name; empty if the server gave none.
     pub event: String,
-    /// Its id. A frame without one does not move the place to resume from.
+    /// Its id. A frame without one does not move the id to resume after.
     pub id: Option<String>,
-    /// Empty if the frame does nothing but move that place.
+    /// Empty if the frame only moves the id to resume after.
     pub data: String,
 }
 
-/// The longest line that is read. What is longer comes from no server of ours.
-const MAX_LINE: usize = 32 * 1024 * 1024;
+/// The longest line that is read. No Pointsman server sends longer ones.
+const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Takes bytes in, gives frames out.
+/// Turns bytes into frames.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(super) struct SseParser {
     line: Vec<u8>,
-    frame: Frame,
+    frame: SseFrame,
     has_data: bool,
     /// The last byte was a CR: an LF right after it belongs to the same line break.
     after_cr: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("a line of the stream is longer than {MAX_LINE} bytes")]
-pub(super) struct LineTooLong;
+#[error("a line of the stream is longer than {MAX_LINE_BYTES} bytes")]
+pub(super) struct SseLineTooLong;
 
-impl Parser {
-    /// Adds bytes and answers with the frames that they completed.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, LineTooLong> {
+impl SseParser {
+    /// Adds bytes and returns the frames that they completed.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SseFrame>, SseLineTooLong> {
         let mut frames = vec![];
         for &byte in bytes {
             let closes_crlf = byte == b'\n' && self.after_cr;
@@ -38,15 +38,15 @@ impl Parser {
             match byte {
                 b'\n' if closes_crlf => {}
                 b'\n' | b'\r' => frames.extend(self.end_line()),
-                _ if self.line.len() >= MAX_LINE => return Err(LineTooLong),
+                _ if self.line.len() >= MAX_LINE_BYTES => return Err(SseLineTooLong),
                 _ => self.line.push(byte),
             }
         }
         Ok(frames)
     }
 
-    /// Takes the line read so far; an empty one ends the frame.
-    fn end_line(&mut self) -> Option<Frame> {
+    /// Ends the line read so far; an empty one ends the frame.
+    fn end_line(&mut self) -> Option<SseFrame> {
         let line = String::from_utf8_lossy(&self.line).into_owned();
         self.line.clear();
         if line.is_empty() {
@@ -66,7 +66,7 @@ impl Parser {
                 self.frame.data.push_str(value);
                 self.has_data = true;
             }
-            // Comments keep the connection alive and say nothing; `retry` is for browsers.
+            // Comments only keep the connection alive; `retry` is for browsers.
             _ => {}
         }
         None
@@ -80,8 +80,8 @@ mod tests {
     const STREAM: &str = ": hello\n\nid: 7\nevent: Event\ndata: {\"a\":1}\n\nevent: Task\r\ndata: x\r\n\
                           data: y\r\n\r\nid: 8\n\ndata:é\n\ndata: unfinished";
 
-    fn expected() -> Vec<Frame> {
-        let frame = |event: &str, id: Option<&str>, data: &str| Frame {
+    fn expected_frames() -> Vec<SseFrame> {
+        let frame = |event: &str, id: Option<&str>, data: &str| SseFrame {
             event: event.into(),
             id: id.map(Into::into),
             data: data.into(),
@@ -96,16 +96,16 @@ mod tests {
 
     #[test]
     fn frames_end_at_blank_lines_and_comments_are_not_frames() {
-        assert_eq!(Parser::default().feed(STREAM.as_bytes()).unwrap(), expected());
+        assert_eq!(SseParser::default().feed(STREAM.as_bytes()).unwrap(), expected_frames());
     }
 
     #[test]
-    fn it_does_not_matter_how_the_bytes_are_cut() {
+    fn frames_do_not_depend_on_chunk_boundaries() {
         for size in 1..STREAM.len() {
-            let mut parser = Parser::default();
-            let pieces = STREAM.as_bytes().chunks(size);
-            let frames: Vec<Frame> = pieces.flat_map(|piece| parser.feed(piece).unwrap()).collect();
-            assert_eq!(frames, expected(), "in pieces of {size}");
+            let mut parser = SseParser::default();
+            let chunks = STREAM.as_bytes().chunks(size);
+            let frames: Vec<SseFrame> = chunks.flat_map(|chunk| parser.feed(chunk).unwrap()).collect();
+            assert_eq!(frames, expected_frames(), "in chunks of {size}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The store of a bus, as what it is.
+//! The store of a bus, by its concrete type.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use pointsman_store_redis::{Endpoint, Redis, RedisStore};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 
 use crate::builder::StartError;
-use crate::emit::Emitted;
-use crate::unit_of_work::Receipt;
+use crate::emit::EmittedEvent;
+use crate::unit_of_work::EventReceipt;
 
+/// The open store of a bus.
 #[derive(Clone, Debug)]
-pub(crate) enum Opened {
+pub(crate) enum BusStore {
     Sqlite(SqliteStore),
     Postgres(PostgresStore),
     Redis(RedisStore),
 }
 
-/// What became of the events of a unit of work.
-pub(crate) enum Made {
-    /// They stand in the journal.
-    Journaled(Vec<Emitted>),
-    /// They will, in their order.
-    Left(Vec<Receipt>),
+/// The events of a committed unit of work.
+pub(crate) enum UnitOfWorkEvents {
+    /// The commit journaled them.
+    Journaled(Vec<EmittedEvent>),
+    /// The commit left them in the outbox; a node journals them in order.
+    InOutbox(Vec<EventReceipt>),
 }
 
-impl Opened {
-    /// Opens the store. The clock of a server is measured first, so that nothing is written by a clock that is off.
+impl BusStore {
+    /// Opens the store. The clock of a database server is measured first, so that nothing is written with a wrong time.
     pub(crate) async fn open(url: &str, time: &TimeSource) -> Result<Self, StartError> {
         let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
         match (scheme, url.strip_prefix("sqlite:")) {
@@ -39,7 +40,7 @@ impl Opened {
                 time.measure(async || Postgres::read_clock(url).await.map(Some)).await?;
                 Ok(Self::Postgres(Postgres::open(url, time.now()).await?))
             }
-            (redis, _) if Endpoint::has_scheme(redis) => {
+            (scheme, _) if Endpoint::has_scheme(scheme) => {
                 time.measure(async || Redis::read_clock(url).await.map(Some)).await?;
                 Ok(Self::Redis(Redis::open(url, time.now()).await?))
             }
@@ -47,12 +48,12 @@ impl Opened {
             (_, Some(path)) if !path.is_empty() => {
                 Ok(Self::Sqlite(Sqlite::open(Path::new(path), time.now())?))
             }
-            // What follows may hold a password.
-            (scheme, _) => Err(StartError::NoSuchStore(scheme.into())),
+            // The rest of the URL may contain a password.
+            (scheme, _) => Err(StartError::UnknownStoreKind(scheme.into())),
         }
     }
 
-    pub(crate) fn store(&self) -> Arc<dyn Store> {
+    pub(crate) fn to_dyn_store(&self) -> Arc<dyn Store> {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
             Self::Postgres(store) => Arc::new(store.clone()),
@@ -65,24 +66,26 @@ impl Opened {
         &self,
         work: impl FnOnce(&mut dyn Sql) -> Result<Vec<NewEvent>, BoxError> + Send + 'static,
         now: Timestamp,
-    ) -> Result<Made, TransactError> {
+    ) -> Result<UnitOfWorkEvents, TransactError> {
         match self {
-            Self::Sqlite(store) => Ok(Made::Journaled(Emitted::all(store.transact(work, now).await?))),
+            Self::Sqlite(store) => {
+                Ok(UnitOfWorkEvents::Journaled(EmittedEvent::from_receipt(store.transact(work, now).await?)))
+            }
             Self::Postgres(store) => {
                 let receipts = store.transact(work).await?;
-                Ok(Made::Left(receipts.into_iter().map(Receipt::new).collect()))
+                Ok(UnitOfWorkEvents::InOutbox(receipts.into_iter().map(EventReceipt::new).collect()))
             }
             Self::Redis(store) => {
                 store.transact(work).await?;
-                Ok(Made::Left(vec![]))
+                Ok(UnitOfWorkEvents::InOutbox(vec![]))
             }
         }
     }
 
-    /// The id of the event that a receipt stands for, if it has one.
-    pub(crate) async fn event_of(&self, receipt: Receipt) -> Result<Option<EventId>, StoreError> {
+    /// The id of a receipt's event, once it is journaled.
+    pub(crate) async fn find_event_id(&self, receipt: EventReceipt) -> Result<Option<EventId>, StoreError> {
         match self {
-            // There are none: events of a unit of work are journaled with it, or left without.
+            // No receipts exist: SQLite journals the events with the commit, Redis takes them without receipts.
             Self::Sqlite(_) | Self::Redis(_) => Ok(None),
             Self::Postgres(store) => store.event_of(receipt.uuid()).await,
         }

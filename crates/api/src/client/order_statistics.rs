@@ -1,4 +1,4 @@
-//! How the orders are spread.
+//! Counting orders by state.
 
 use pointsman_core::Tenant;
 use pointsman_core::order::OrderStatistics;
@@ -7,25 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use super::{Client, Result};
 
-/// Counts of orders, stamped.
+/// Counts of orders by state, and the newest event id when they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderCounts {
+pub struct OrderStatisticsBody {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
-    pub event_id: u64,
+    pub newest_event_id: u64,
     #[serde(flatten)]
-    pub numbers: OrderStatistics,
+    pub statistics: OrderStatistics,
 }
 
 impl Client {
     /// Counts the orders at a path: `/` all, `/a/` the tree below, `/a/*` its children, `/a/chain` that chain's.
-    /// `tenant`: only that tenant's, if given.
-    pub async fn order_statistics(&self, path: &str, tenant: Option<&Tenant>) -> Result<OrderCounts> {
-        let mut url = self.at(&["jobscheduler", "master", "api", "order"])?;
+    /// With `tenant`, only those of that tenant.
+    pub async fn read_order_statistics(
+        &self,
+        path: &str,
+        tenant: Option<&Tenant>,
+    ) -> Result<OrderStatisticsBody> {
+        let mut url = self.resource_url(&["jobscheduler", "master", "api", "order"])?;
         url.query_pairs_mut().append_pair("return", "OrderStatistics");
         if let Some(tenant) = tenant {
             url.query_pairs_mut().append_pair("tenant", tenant.as_str());
         }
-        self.json(self.request(Method::POST, url).json(&serde_json::json!({"path": path}))).await
+        let request = self.build_request(Method::POST, url).json(&serde_json::json!({"path": path}));
+        self.send_for_json(request).await
     }
 }

@@ -8,62 +8,62 @@ use serde::Serialize;
 
 use super::*;
 
-/// No waits between attempts: only their number matters here.
-fn at_once(max: u32) -> RetryPolicy {
+/// A retry policy without delays, because only the number of attempts matters here.
+fn retries_without_delay(max: u32) -> RetryPolicy {
     RetryPolicy { max, backoff: Backoff::Fixed, delay: Duration::ZERO, max_delay: Duration::ZERO }
 }
 
-/// Runs one event through a handler that may be tried again three times.
-async fn ended_by<Args: 'static>(handler: impl pointsman::Handler<Args>) -> Task {
-    let home = Home::new();
-    let bus = Bus::builder(&home.url())
+/// Emits one event to a handler with three retries, and returns its finished task.
+async fn run_handler<Args: 'static>(handler: impl pointsman::Handler<Args>) -> Task {
+    let folder = StoreFolder::new();
+    let bus = Bus::builder(&folder.url())
         .handler("h", handler)
-        .retry(at_once(3))
-        .on::<Published>("h")
+        .retry_policy(retries_without_delay(3))
+        .on::<RecordPublished>("h")
         .start()
         .await
         .unwrap();
-    let task = run_one(&bus, Published::new(1)).await;
+    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
     bus.stop().await;
     task
 }
 
-fn ends(task: &Task) -> Vec<AttemptEnd> {
+fn attempt_ends(task: &Task) -> Vec<AttemptEnd> {
     task.attempts.iter().map(|attempt| attempt.end).collect()
 }
 
 #[tokio::test]
-async fn nothing_said_is_done() {
-    let task = ended_by(|| async {}).await;
+async fn handler_that_returns_unit_succeeds() {
+    let task = run_handler(|| async {}).await;
     assert_eq!(task.life.state.status(), Status::Done);
     assert_eq!(task.result, None);
 }
 
 #[tokio::test]
-async fn a_value_is_the_result_of_the_task() {
+async fn returned_value_is_the_result_of_the_task() {
     #[derive(Serialize)]
-    struct Indexed {
+    struct IndexResult {
         words: usize,
     }
-    let task = ended_by(|event: Published| async move {
-        Ok::<_, HandlerError>(Indexed { words: event.title.split(' ').count() })
+    let task = run_handler(|event: RecordPublished| async move {
+        Ok::<_, HandlerError>(IndexResult { words: event.title.split(' ').count() })
     })
     .await;
     assert_eq!(task.result.unwrap().as_str(), r#"{"words":2}"#);
 }
 
 #[tokio::test]
-async fn a_failure_is_tried_again_until_retries_are_used_up() {
-    let task = ended_by(|| async { Err::<(), _>("the index is down") }).await;
+async fn failure_is_retried_until_retries_are_used_up() {
+    let task = run_handler(|| async { Err::<(), _>("the index is down") }).await;
     assert_eq!(task.life.state.status(), Status::Error);
     assert_eq!(task.life.state.reason(), Some(EndReason::Failed));
     assert_eq!(task.error.as_deref(), Some("the index is down"));
-    assert_eq!(ends(&task), [AttemptEnd::Failed; 4]);
+    assert_eq!(attempt_ends(&task), [AttemptEnd::Failed; 4]);
 }
 
 #[tokio::test]
-async fn a_failure_may_pass() {
-    let task = ended_by(|ctx: Ctx| async move {
+async fn retry_may_succeed() {
+    let task = run_handler(|ctx: Ctx| async move {
         match ctx.attempt() {
             1 | 2 => Err("not yet"),
             _ => Ok(()),
@@ -71,31 +71,31 @@ async fn a_failure_may_pass() {
     })
     .await;
     assert_eq!(task.life.state.status(), Status::Done);
-    assert_eq!(ends(&task), [AttemptEnd::Failed, AttemptEnd::Failed, AttemptEnd::Succeeded]);
+    assert_eq!(attempt_ends(&task), [AttemptEnd::Failed, AttemptEnd::Failed, AttemptEnd::Succeeded]);
 }
 
 #[tokio::test]
-async fn a_permanent_failure_is_not_tried_again() {
-    let task = ended_by(|| async { Err::<(), _>(HandlerError::permanent("never")) }).await;
+async fn permanent_failure_is_not_retried() {
+    let task = run_handler(|| async { Err::<(), _>(HandlerError::permanent("never")) }).await;
     assert_eq!(task.life.state.status(), Status::Error);
-    assert_eq!(ends(&task), [AttemptEnd::Failed]);
+    assert_eq!(attempt_ends(&task), [AttemptEnd::Failed]);
 }
 
 #[tokio::test]
-async fn a_snooze_costs_no_retry() {
-    let task = ended_by(|ctx: Ctx| async move {
+async fn snooze_costs_no_retry() {
+    let task = run_handler(|ctx: Ctx| async move {
         if ctx.attempt() <= 5 { Err(Snooze::after(Duration::from_millis(1))) } else { Ok(()) }
     })
     .await;
     assert_eq!(task.life.state.status(), Status::Done);
     assert_eq!(task.life.retries, 0);
-    assert_eq!(ends(&task)[..5], [AttemptEnd::Snoozed; 5]);
+    assert_eq!(attempt_ends(&task)[..5], [AttemptEnd::Snoozed; 5]);
 }
 
 #[tokio::test]
-async fn a_panic_is_a_failure_like_any_other() {
+async fn panic_fails_the_attempt_and_is_retried() {
     let runs = Arc::new(AtomicU32::new(0));
-    let task = ended_by(move || {
+    let task = run_handler(move || {
         let runs = runs.clone();
         async move {
             if runs.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -109,24 +109,24 @@ async fn a_panic_is_a_failure_like_any_other() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_takes_too_long_is_told_and_has_failed() {
-    let home = Home::new();
-    let (probe, mut seen) = Probe::<()>::new();
-    let bus = Bus::builder(&home.url())
+async fn attempt_that_times_out_is_cancelled_and_fails() {
+    let folder = StoreFolder::new();
+    let (probe, mut received) = Probe::<()>::new();
+    let bus = Bus::builder(&folder.url())
         .state(probe)
         .handler("slow", |ctx: Ctx, State(probe): State<Probe<()>>| async move {
             ctx.cancelled().await;
-            probe.saw(());
+            probe.send(());
             std::future::pending::<()>().await;
         })
         .retries(0)
         .timeout(Duration::from_millis(50))
-        .on::<Published>("slow")
+        .on::<RecordPublished>("slow")
         .start()
         .await
         .unwrap();
-    let task = run_one(&bus, Published::new(1)).await;
-    saw(&mut seen).await;
+    let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
+    receive(&mut received).await;
     assert_eq!(task.life.state.status(), Status::Error);
     assert!(task.error.unwrap().contains("timed out"));
     bus.stop().await;

@@ -1,0 +1,46 @@
+//! JSON bodies of the audit log.
+
+use pointsman_core::store::Deed;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The audit log, newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditList {
+    /// The newest event id when this was read.
+    #[serde(rename = "eventId")]
+    pub newest_event_id: u64,
+    #[serde(rename = "deeds")]
+    pub entries: Vec<AuditEntryBody>,
+    /// Pass it as `before` to read the next page; null at the end.
+    pub next: Option<i64>,
+}
+
+/// An audit entry: who changed what, when and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditEntryBody {
+    pub number: i64,
+    pub time: String,
+    /// The name of the token.
+    pub by: String,
+    /// `pause`, `unpause`, `block`, `unblock`, `retry`, `cancel`, `redrive`, `stop_redrive`, `adopt` or `run`.
+    pub action: String,
+    /// The handler, task, order and so on that was changed.
+    #[serde(rename = "what")]
+    pub target: String,
+    /// The reason, or the extent of the change.
+    pub detail: String,
+}
+
+impl From<&(i64, Deed)> for AuditEntryBody {
+    fn from((number, entry): &(i64, Deed)) -> Self {
+        Self {
+            number: *number,
+            time: entry.at.to_string(),
+            by: entry.by.clone(),
+            action: entry.action.clone(),
+            target: entry.what.clone(),
+            detail: entry.detail.clone(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Calls about chains and their rules.
+
+use pointsman_core::RuleKind;
+use pointsman_core::chain::{Action, ChainPath, NodeId};
+use reqwest::{Method, RequestBuilder};
+
+use super::{Client, Result};
+use crate::{ChainDetail, ChainList, RuleRequestBody, SetChainNodeActionBody, SetChainStateBody};
+
+impl Client {
+    /// Lists all chains, by path.
+    pub async fn list_chains(&self) -> Result<ChainList> {
+        self.send_for_json(self.get_request(&["api", "v1", "chains"])?).await
+    }
+
+    /// Reads one chain.
+    pub async fn read_chain(&self, chain: &ChainPath) -> Result<ChainDetail> {
+        self.send_for_json(self.chain_request(Method::GET, chain, &[])?).await
+    }
+
+    /// Stops a chain, or starts it again. When this returns, no step of a stopped chain starts.
+    pub async fn set_chain_stopped(&self, chain: &ChainPath, stopped: bool) -> Result<ChainDetail> {
+        let state = if stopped { "stopped" } else { "running" }.into();
+        let request = self.chain_request(Method::PUT, chain, &["state"])?;
+        self.send_for_json(request.json(&SetChainStateBody { state })).await
+    }
+
+    /// Sets what happens to orders at a node of a chain.
+    pub async fn set_chain_node_action(
+        &self,
+        chain: &ChainPath,
+        node: &NodeId,
+        action: Action,
+    ) -> Result<ChainDetail> {
+        let request = self.chain_request(Method::PUT, chain, &["nodes", node.as_str(), "action"])?;
+        self.send_for_json(request.json(&SetChainNodeActionBody { action })).await
+    }
+
+    /// Pauses or blocks the steps of a chain. When this returns, no new attempt starts.
+    pub async fn set_chain_rule(
+        &self,
+        kind: RuleKind,
+        chain: &ChainPath,
+        body: &RuleRequestBody,
+    ) -> Result<ChainDetail> {
+        self.send_for_json(self.chain_request(Method::PUT, chain, &[kind.as_str()])?.json(body)).await
+    }
+
+    /// Deletes a pause or a block of a chain.
+    pub async fn delete_chain_rule(
+        &self,
+        kind: RuleKind,
+        chain: &ChainPath,
+        body: &RuleRequestBody,
+    ) -> Result<ChainDetail> {
+        self.send_for_json(self.chain_request(Method::DELETE, chain, &[kind.as_str()])?.json(body)).await
+    }
+
+    fn chain_request(
+        &self,
+        method: Method,
+        chain: &ChainPath,
+        more_segments: &[&str],
+    ) -> Result<RequestBuilder> {
+        Ok(self.build_request(method, self.raw_path_url("chains", chain.as_str(), more_segments)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chain_paths_are_written_raw() {
+        let client = Client::new("http://127.0.0.1:7646", None).unwrap();
+        let node = "x".parse().unwrap();
+        let chain = ChainPath::new("/a/b").unwrap();
+        let segments = ["nodes", NodeId::as_str(&node), "action"];
+        let request = client.chain_request(Method::PUT, &chain, &segments).unwrap().build().unwrap();
+        assert_eq!(request.url().path(), "/api/v1/chains/a/b/nodes/x/action");
+    }
+}

@@ -1,0 +1,234 @@
+//! The values that a handler may return, and how they end the attempt.
+//!
+//! | returned | meaning |
+//! |---|---|
+//! | `()`, `Ok(())` | done |
+//! | `Ok(value)` | done; the value is the task's result, and for a step the order's new value |
+//! | `Err(error)` | failed; retried while the handler's retries last |
+//! | `Err(HandlerError::permanent(…))` | failed for good |
+//! | [`Snooze`], also as an error | not now: run again later, without losing a retry |
+
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::time::Duration;
+
+use pointsman_core::store::Ended;
+use pointsman_core::{Json, Timestamp};
+use serde::Serialize;
+
+/// Puts the task off: it runs again later and loses no retry. The default is five minutes later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snooze(Duration);
+
+impl Snooze {
+    /// Runs the task again after this delay.
+    pub fn after(delay: Duration) -> Self {
+        Self(delay)
+    }
+}
+
+impl Default for Snooze {
+    fn default() -> Self {
+        Self(Duration::from_secs(300))
+    }
+}
+
+/// Why an attempt did not succeed, and whether and when it is retried.
+///
+/// Every error converts into it by `?`, with all its sources in the text, and is then retried.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HandlerError(HandlerErrorKind);
+
+#[derive(Clone, PartialEq, Eq)]
+enum HandlerErrorKind {
+    Failed { message: String, retry_after: Option<Duration>, is_permanent: bool },
+    Snoozed(Snooze),
+}
+
+impl HandlerError {
+    /// A failure that is retried by the handler's policy.
+    pub fn new(error: impl Display) -> Self {
+        Self(HandlerErrorKind::Failed {
+            message: format_error(&error),
+            retry_after: None,
+            is_permanent: false,
+        })
+    }
+
+    /// A failure that no further attempt would fix: it is not retried.
+    pub fn permanent(error: impl Display) -> Self {
+        Self(HandlerErrorKind::Failed {
+            message: format_error(&error),
+            retry_after: None,
+            is_permanent: true,
+        })
+    }
+
+    /// A failure that is retried after this delay, instead of the policy's.
+    pub fn retry_after(error: impl Display, delay: Duration) -> Self {
+        Self(HandlerErrorKind::Failed {
+            message: format_error(&error),
+            retry_after: Some(delay),
+            is_permanent: false,
+        })
+    }
+
+    /// The error message.
+    pub fn message(&self) -> &str {
+        match &self.0 {
+            HandlerErrorKind::Failed { message, .. } => message,
+            HandlerErrorKind::Snoozed(_) => "snoozed",
+        }
+    }
+
+    /// The end of the attempt that the engine records.
+    pub(crate) fn into_attempt_end(self, now: Timestamp) -> Ended {
+        match self.0 {
+            HandlerErrorKind::Failed { message, retry_after, is_permanent } => Ended::Failed {
+                error: message,
+                code: 1,
+                after: retry_after.map(|delay| now.plus(delay)),
+                last: is_permanent,
+            },
+            HandlerErrorKind::Snoozed(Snooze(delay)) => Ended::Snoozed { until: now.plus(delay) },
+        }
+    }
+}
+
+/// Formats an error in the alternate form, in which some error types print all their sources.
+fn format_error(error: &impl Display) -> String {
+    format!("{error:#}")
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl<E: Error> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        let mut message = format_error(&error);
+        let mut cause = error.source();
+        while let Some(next) = cause {
+            message.push_str(": ");
+            message.push_str(&next.to_string());
+            cause = next.source();
+        }
+        Self::new(message)
+    }
+}
+
+impl From<Snooze> for HandlerError {
+    fn from(snooze: Snooze) -> Self {
+        Self(HandlerErrorKind::Snoozed(snooze))
+    }
+}
+
+/// An error that a handler may return: a [`HandlerError`], or any type that implements `Display`.
+pub trait IntoHandlerError {
+    fn into_handler_error(self) -> HandlerError;
+}
+
+impl IntoHandlerError for HandlerError {
+    fn into_handler_error(self) -> HandlerError {
+        self
+    }
+}
+
+impl IntoHandlerError for Snooze {
+    fn into_handler_error(self) -> HandlerError {
+        self.into()
+    }
+}
+
+impl<E: Display> IntoHandlerError for E {
+    fn into_handler_error(self) -> HandlerError {
+        HandlerError::new(self)
+    }
+}
+
+/// A value that a handler may return.
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot return `{Self}`",
+    note = "it returns `()`, `Snooze`, or a `Result` of something that serialises and an error"
+)]
+pub trait IntoHandlerResult {
+    /// The task's result, or why the attempt did not succeed.
+    fn into_handler_result(self) -> Result<Option<Json>, HandlerError>;
+}
+
+impl IntoHandlerResult for () {
+    fn into_handler_result(self) -> Result<Option<Json>, HandlerError> {
+        Ok(None)
+    }
+}
+
+impl IntoHandlerResult for Snooze {
+    fn into_handler_result(self) -> Result<Option<Json>, HandlerError> {
+        Err(self.into())
+    }
+}
+
+impl<T: Serialize, E: IntoHandlerError> IntoHandlerResult for Result<T, E> {
+    fn into_handler_result(self) -> Result<Option<Json>, HandlerError> {
+        let value = self.map_err(E::into_handler_error)?;
+        let invalid =
+            |error| HandlerError::permanent(format!("the handler's result is not valid JSON: {error}"));
+        let result = Json::of(&value).map_err(invalid)?;
+        Ok((result.as_str() != "null").then_some(result))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1000);
+
+    fn attempt_end(returned: impl IntoHandlerResult) -> Ended {
+        match returned.into_handler_result() {
+            Ok(result) => Ended::Succeeded { result },
+            Err(error) => error.into_attempt_end(NOW),
+        }
+    }
+
+    fn failed_end(error: &str, after: Option<Timestamp>, last: bool) -> Ended {
+        Ended::Failed { error: error.into(), code: 1, after, last }
+    }
+
+    #[test]
+    fn returned_values_determine_how_the_attempt_ends() {
+        let done = Ended::Succeeded { result: None };
+        assert_eq!(attempt_end(()), done);
+        assert_eq!(attempt_end(Ok::<_, String>(())), done);
+        assert_eq!(
+            attempt_end(Ok::<_, String>(vec![1, 2])),
+            Ended::Succeeded { result: Some(Json::parse("[1,2]").unwrap()) }
+        );
+        assert_eq!(attempt_end(Err::<(), _>("no")), failed_end("no", None, false));
+        assert_eq!(
+            attempt_end(Err::<(), _>(Box::<dyn Error + Send + Sync>::from("no"))),
+            failed_end("no", None, false)
+        );
+        assert_eq!(attempt_end(Err::<(), _>(HandlerError::permanent("no"))), failed_end("no", None, true));
+        let wait = Duration::from_secs(1);
+        let later = Timestamp::from_millis(2000);
+        assert_eq!(
+            attempt_end(Err::<(), _>(HandlerError::retry_after("no", wait))),
+            failed_end("no", Some(later), false)
+        );
+        assert_eq!(attempt_end(Snooze::after(wait)), Ended::Snoozed { until: later });
+        assert_eq!(attempt_end(Err::<(), _>(Snooze::after(wait))), Ended::Snoozed { until: later });
+        assert_eq!(attempt_end(Snooze::default()), Ended::Snoozed { until: Timestamp::from_millis(301_000) });
+    }
+
+    #[test]
+    fn error_sources_are_part_of_the_message() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer")]
+        struct Outer(#[source] std::num::ParseIntError);
+        let error = "x".parse::<i32>().map_err(Outer).map_err(HandlerError::from).unwrap_err();
+        assert_eq!(error.message(), "outer: invalid digit found in string");
+    }
+}
