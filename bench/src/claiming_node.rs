@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::ensure;
-use pointsman_core::store::{Claim, Claimant, Claims, Emission, Ended, Ending, NodeId, Registration, Store};
+use pointsman_core::store::{
+    AttemptResult, ClaimRequest, ClaimResult, Claimant, EmitBatch, FinishedAttempt, NodeId, Registration,
+    Store,
+};
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
 
 use crate::fixtures;
@@ -35,7 +38,7 @@ pub(crate) async fn append_events(
         if events.is_empty() {
             return Ok(());
         }
-        let emission = Emission { events, idempotency: None };
+        let emission = EmitBatch { events, idempotency: None };
         for result in store.append(vec![emission], None, pointsman_engine::now()).await?.0 {
             result?;
         }
@@ -86,7 +89,7 @@ impl ClaimingNode {
     }
 
     async fn claim_tasks(&self, max: usize) -> anyhow::Result<Claims> {
-        let claim = Claim { by: Claimant::Node(self.node), handlers: self.handlers.clone(), max };
+        let claim = ClaimRequest { by: Claimant::Node(self.node), handlers: self.handlers.clone(), max };
         Ok(self.store.claim(claim, pointsman_engine::now()).await?)
     }
 
@@ -94,7 +97,7 @@ impl ClaimingNode {
         let endings = claims.tasks.iter().map(|task| Ending {
             task: task.seq,
             fence: task.fence,
-            ended: Ended::Succeeded { result: None },
+            ended: AttemptResult::Succeeded { result: None },
             target: None,
             emits: vec![],
             logs: vec![],

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pointsman_core::route::Binding;
-use pointsman_core::store::{Emission, Store};
+use pointsman_core::route::HandlerBinding;
+use pointsman_core::store::{EmitBatch, Store};
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes};
 use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings, Setup};
@@ -34,7 +34,7 @@ pub(crate) fn new_event(n: usize) -> anyhow::Result<NewEvent> {
 
 pub(crate) fn new_emission(from: usize, count: usize) -> anyhow::Result<Emission> {
     let events = (from..from + count).map(new_event).collect::<anyhow::Result<_>>()?;
-    Ok(Emission { events, idempotency: None })
+    Ok(EmitBatch { events, idempotency: None })
 }
 
 /// Counts handled events, and wakes tasks that wait for a count.
@@ -71,7 +71,7 @@ pub(crate) fn routes_by_handler_name<'a>(
 ) -> anyhow::Result<Routes> {
     let mut routes = Routes::new();
     for def in handlers {
-        routes.bind(HandlingKey::new(def.name.as_str())?, Binding::queued(def.name.clone()));
+        routes.bind(HandlingKey::new(def.name.as_str())?, HandlerBinding::queued(def.name.clone()));
     }
     Ok(routes)
 }

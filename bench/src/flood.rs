@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use pointsman_core::store::{Emission, Store};
-use pointsman_core::task::Subject;
-use pointsman_core::{HandlerName, HandlingKey, NewEvent, ObjectKey, Place, Rule, RuleKind, Tenant};
+use pointsman_core::store::{EmitBatch, Store};
+use pointsman_core::task::TaskSubject;
+use pointsman_core::{HandlerName, HandlingKey, NewEvent, ObjectKey, Rule, RuleKind, RuleScope, Tenant};
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
@@ -176,7 +176,7 @@ impl FloodEngine {
             ticker.tick().await;
             let engine = self.engine.clone();
             let n = self.other_tenants.lock_sent_times().len();
-            let emission = Emission { events: vec![other_tenant_event(handler, n)?], idempotency: None };
+            let emission = EmitBatch { events: vec![other_tenant_event(handler, n)?], idempotency: None };
             self.other_tenants.lock_sent_times().push(Instant::now());
             emits.spawn(async move { engine.emit(emission).await });
         }
@@ -210,8 +210,8 @@ fn new_handler(
 /// Returns the number of a task of the other tenants; None for a task of the flood.
 fn other_task_number(delivery: &Delivery) -> Option<usize> {
     match &delivery.task.subject {
-        Subject::Event(event) => event.key.as_ref()?.as_str().strip_prefix("other:")?.parse().ok(),
-        Subject::Run(_) | Subject::Step(_) => None,
+        TaskSubject::Event(event) => event.key.as_ref()?.as_str().strip_prefix("other:")?.parse().ok(),
+        TaskSubject::Run(_) | TaskSubject::Step(_) => None,
     }
 }
 
@@ -228,7 +228,7 @@ fn other_tenant_event(handler: &str, n: usize) -> anyhow::Result<NewEvent> {
 fn flood_pause_rule() -> anyhow::Result<Rule> {
     Ok(Rule {
         kind: RuleKind::Pause,
-        place: Place::Handler(HandlerName::new(SHARED_HANDLER)?),
+        place: RuleScope::Handler(HandlerName::new(SHARED_HANDLER)?),
         tenant: Some(Tenant::new(FLOODING_TENANT)?),
         by: "bench".into(),
         reason: "another engine is measured".into(),

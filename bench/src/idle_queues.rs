@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::{HandlerDef, HandlerName, NewEvent, Place, Rule, RuleKind, Tenant};
+use pointsman_core::{HandlerDef, HandlerName, NewEvent, Rule, RuleKind, RuleScope, Tenant};
 use pointsman_store_sqlite::Sqlite;
 
 use crate::BenchOptions;
@@ -98,7 +98,7 @@ fn other_queue_event(n: usize) -> anyhow::Result<NewEvent> {
 fn pause_rule(handler: usize) -> anyhow::Result<Rule> {
     Ok(Rule {
         kind: RuleKind::Pause,
-        place: Place::Handler(HandlerName::new(format!("other.{handler}"))?),
+        place: RuleScope::Handler(HandlerName::new(format!("other.{handler}"))?),
         tenant: None,
         by: "bench".into(),
         reason: String::new(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use pointsman_core::chain::{Chain, ChainPath, Node, NodeId, Role, Step};
+use pointsman_core::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainPath, ChainStep};
 use pointsman_core::journal::PathFilter;
 use pointsman_core::store::NewOrder;
 use pointsman_core::{HandlerName, Json};
@@ -91,14 +91,14 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
 
 /// Returns a chain of steps and an end node.
 fn new_chain() -> anyhow::Result<Chain> {
-    let name = |n: usize| NodeId::new(format!("node-{n}"));
+    let name = |n: usize| ChainNodeId::new(format!("node-{n}"));
     let mut nodes = Vec::new();
     for n in 0..STEP_COUNT {
         let handler = HandlerName::new(STEP_HANDLER)?;
-        let step = Step { handler, next: name(n + 1)?, on_error: None, setback: None };
-        nodes.push(Node { id: name(n)?, role: Role::Step(step) });
+        let step = ChainStep { handler, next: name(n + 1)?, on_error: None, setback: None };
+        nodes.push(ChainNode { id: name(n)?, role: ChainNodeRole::Step(step) });
     }
-    nodes.push(Node { id: name(STEP_COUNT)?, role: Role::End });
+    nodes.push(ChainNode { id: name(STEP_COUNT)?, role: ChainNodeRole::End });
     Ok(Chain { path: ChainPath::new(CHAIN_PATH)?, nodes })
 }
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
-use pointsman_core::store::Plan;
+use pointsman_core::store::ScheduleDef;
 use pointsman_core::{ScheduleName, Timestamp};
 use pointsman_engine::Agenda;
 
@@ -104,7 +104,7 @@ async fn measure_plan(environment: &RunEnvironment, schedules: &[Schedule]) -> a
     let store = stores.open_store("schedules").await?.store;
     let plans = schedules.iter().enumerate().map(|(n, schedule)| {
         let expression = format!("{} {}", schedule.expression(), schedule.zone().name());
-        Ok(Plan { name: ScheduleName::new(format!("schedule-{n}"))?, expression })
+        Ok(ScheduleDef { name: ScheduleName::new(format!("schedule-{n}"))?, expression })
     });
     let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
     let mut times_ms = [0.0; 2];

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use pointsman_core::store::Emission;
+use pointsman_core::store::EmitBatch;
 use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey};
 use pointsman_engine::{Engine, Outcome, Rooms, Setup};
 use pointsman_server::Server;
@@ -179,7 +179,7 @@ impl BenchProducer {
     /// Emits `count` events, alternating between its objects. `at` is the emit time in their payload.
     async fn emit_events(&mut self, count: usize, at: Option<u64>) -> anyhow::Result<()> {
         let events = (0..count).map(|_| self.next_event(at)).collect::<anyhow::Result<_>>()?;
-        self.engine.emit(Emission { events, idempotency: None }).await?;
+        self.engine.emit(EmitBatch { events, idempotency: None }).await?;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! JSON bodies of the audit log.
 
-use pointsman_core::store::Deed;
+use pointsman_core::store::AuditEntry;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

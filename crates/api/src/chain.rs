@@ -1,6 +1,6 @@
 //! JSON bodies about chains.
 
-use pointsman_core::chain::{Action, Node, Role};
+use pointsman_core::chain::{ChainNode, ChainNodeAction, ChainNodeRole};
 use pointsman_core::task::retry::{Backoff, RetryPolicy};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -64,10 +64,10 @@ pub struct ChainNodeBody {
 }
 
 impl ChainNodeBody {
-    pub fn new(node: &Node, action: Action, orders: Option<u64>) -> Self {
+    pub fn new(node: &ChainNode, action: Action, orders: Option<u64>) -> Self {
         let step = match &node.role {
-            Role::Step(step) => Some(step),
-            Role::End => None,
+            ChainNodeRole::Step(step) => Some(step),
+            ChainNodeRole::End => None,
         };
         Self {
             id: node.id.to_string(),

@@ -1,6 +1,6 @@
 //! JSON bodies about handlers and sources.
 
-use pointsman_core::handler::{LaneFailure, Order};
+use pointsman_core::handler::{LaneFailurePolicy, LaneOrdering};
 use pointsman_core::store::QueueView;
 use pointsman_core::{Limits, SourceDef};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! JSON bodies about schedules and their fires.
 
-use pointsman_core::fire::{CatchUp, Fire, Overlap};
+use pointsman_core::fire::{CatchUpPolicy, Fire, OverlapPolicy};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

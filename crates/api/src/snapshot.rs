@@ -145,7 +145,7 @@ fn parse_member<T: DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, St
 
 #[cfg(test)]
 mod tests {
-    use pointsman_core::engine_event::{EngineEvent, SchedulerState, Transition};
+    use pointsman_core::engine_event::{EngineEvent, SchedulerState, StepTransition};
     use pointsman_core::{EventId, HandlingKey, ObjectKey, TaskId, Tenant};
 
     use super::*;
@@ -170,7 +170,7 @@ mod tests {
         let (handler, task) = ("h".parse().unwrap(), TaskId::from_text("h_x_1"));
         let order: pointsman_core::chain::OrderKey = "/a/b,1".parse().unwrap();
         let (node, from) = ("BB".parse().unwrap(), "A".parse().unwrap());
-        let transition = Transition::Error { return_code: 3 };
+        let transition = StepTransition::Error { return_code: 3 };
         [
             EngineEvent::SchedulerClosed,
             EngineEvent::SchedulerStateChanged { state: SchedulerState::Running },

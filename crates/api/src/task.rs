@@ -1,6 +1,6 @@
 //! JSON bodies about tasks and their logs.
 
-use pointsman_core::task::{Attempt, LogLine, State, Task};
+use pointsman_core::task::{Attempt, LogLine, Task, TaskState};
 use pointsman_core::{Json, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -46,7 +46,7 @@ impl From<&Task> for TaskBody {
     fn from(task: &Task) -> Self {
         let status = task.life.state.status();
         let delay = match task.life.state {
-            State::New { due } if due > task.created_at => Some(due),
+            TaskState::New { due } if due > task.created_at => Some(due),
             _ => None,
         };
         Self {
@@ -102,7 +102,7 @@ pub struct RunningAttemptBody {
 impl RunningAttemptBody {
     /// The running attempt of a task, if it has one.
     pub fn from_task(task: &Task) -> Option<Self> {
-        let State::Locked(lease) = task.life.state else { return None };
+        let TaskState::Locked(lease) = task.life.state else { return None };
         let (number, started_at) = (task.life.attempt, lease.since.to_string());
         Some(Self { number, started_at, lease_until: format_optional_time(lease.until) })
     }
@@ -116,7 +116,7 @@ pub struct EndedAttemptBody {
     pub ended_at: String,
     /// `succeeded`, `failed`, `snoozed`, `released`, `crashed` or `canceled`.
     #[schema(value_type = String)]
-    pub end: pointsman_core::task::AttemptEnd,
+    pub end: pointsman_core::task::AttemptOutcome,
     pub error: Option<String>,
 }
 
@@ -159,7 +159,7 @@ pub struct LogLineBody {
     pub message: String,
     /// `info` or `error`.
     #[schema(value_type = String)]
-    pub level: pointsman_core::task::Level,
+    pub level: pointsman_core::task::LogLevel,
 }
 
 impl From<&LogLine> for LogLineBody {

@@ -1,6 +1,6 @@
 //! JSON bodies that explain why a task does not run.
 
-use pointsman_core::task::why::{Gate, GateKind};
+use pointsman_core::task::gates::{Gate, GateKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -4,8 +4,8 @@
 //! task, that fence is stale: the call is refused, and nothing that the worker still does has an effect.
 
 use pointsman_core::Json;
-use pointsman_core::store::Claimed;
-use pointsman_core::task::{Level, StepRun, Subject};
+use pointsman_core::store::ClaimedTask;
+use pointsman_core::task::{LogLevel, StepRun, TaskSubject};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -92,7 +92,7 @@ impl From<&StepRun> for OrderStepBody {
 
 impl ClaimedTaskBody {
     /// The body of a task that was claimed with a lease.
-    pub fn new(claimed: &Claimed) -> Self {
+    pub fn new(claimed: &ClaimedTask) -> Self {
         let subject = &claimed.subject;
         Self {
             id: claimed.id.to_string(),
@@ -110,8 +110,8 @@ impl ClaimedTaskBody {
             late: claimed.late,
             event: subject.event().map(|event| EventSnapshot::from(&**event)),
             order: match subject {
-                Subject::Step(step) => Some(OrderStepBody::from(step)),
-                Subject::Event(_) | Subject::Run(_) => None,
+                TaskSubject::Step(step) => Some(OrderStepBody::from(step)),
+                TaskSubject::Event(_) | TaskSubject::Run(_) => None,
             },
         }
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use pointsman_core::store::{Claimed, Ended, Ending};
+use pointsman_core::store::{AttemptResult, ClaimedTask, FinishedAttempt};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
@@ -32,7 +32,7 @@ use crate::runner::LogSink;
 use crate::running_attempts::{AttemptControl, StopReason};
 use crate::slots::Slot;
 use crate::start_gate::PauseVersion;
-use crate::{AttemptOutcome, Delivery};
+use crate::{Delivery, HandlerOutcome};
 
 /// How long a cancelled handler may take to end, and how long its cleanup on drop may take.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 /// Runs a claimed task on a spawned future.
 pub(crate) fn start_attempt(
     node: &Arc<Node>,
-    task: Claimed,
+    task: ClaimedTask,
     slot: Option<Slot>,
     pause_version: PauseVersion,
 ) {
@@ -60,7 +60,7 @@ pub(crate) fn start_attempt(
 
 async fn run_attempt(
     node: Arc<Node>,
-    task: Claimed,
+    task: ClaimedTask,
     control: Arc<AttemptControl>,
     slot: Option<Slot>,
     pause_version: PauseVersion,
@@ -81,7 +81,7 @@ async fn run_attempt(
     drop(slot);
     match ended {
         Some(ending) => {
-            node.metrics.count_ended_attempt(&summary.handler, &ending.ended, began.elapsed());
+            node.metrics.count_ended_attempt(&summary.handler, &ending.result, began.elapsed());
             // The worker is gone only when the node has stopped; then the rescuer frees the task.
             let _ = node.ended_attempts.send(EndedAttempt { task: summary, ending });
         }
@@ -94,11 +94,11 @@ async fn run_attempt(
 async fn run_handler(
     node: &Arc<Node>,
     runner: &HandlerRunner,
-    task: Claimed,
+    task: ClaimedTask,
     summary: &ClaimSummary,
     control: &AttemptControl,
     pause_version: PauseVersion,
-) -> Option<Ending> {
+) -> Option<FinishedAttempt> {
     let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER_LINES);
     let delivery = Delivery {
         task,
@@ -129,7 +129,7 @@ fn start_unless_paused(
     runner: &HandlerRunner,
     delivery: Delivery,
     pause_version: PauseVersion,
-) -> impl Future<Output = AttemptOutcome> + Send + 'static {
+) -> impl Future<Output = HandlerOutcome> + Send + 'static {
     let handler = runner.runner.clone();
     async move {
         let start_guard = node.start_gate.announce_start();
@@ -148,10 +148,10 @@ fn start_unless_paused(
 
 /// Runs the handler until it ends, times out or is stopped. `None`: the task no longer belongs to this attempt.
 async fn run_until_ended_or_stopped(
-    work: impl Future<Output = AttemptOutcome> + Send + 'static,
+    work: impl Future<Output = HandlerOutcome> + Send + 'static,
     time_limit: Duration,
     control: &AttemptControl,
-) -> Option<AttemptOutcome> {
+) -> Option<HandlerOutcome> {
     let span = tracing::Span::current();
     let mut handle = AbortOnDropHandle::new(tokio::spawn(work.instrument(span)));
     let ended = tokio::select! {
@@ -172,26 +172,26 @@ async fn run_until_ended_or_stopped(
         (Some(StopReason::TaskLost), _) => None,
         // A failure may just be the handler's reaction to the cancellation, so it does not count.
         (Some(StopReason::Draining), outcome) => {
-            let keeps_outcome = |outcome: &AttemptOutcome| {
-                matches!(outcome.ended, Ended::Succeeded { .. } | Ended::Snoozed { .. })
+            let keeps_outcome = |outcome: &HandlerOutcome| {
+                matches!(outcome.ended, AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. })
             };
             Some(outcome.filter(keeps_outcome).unwrap_or_else(released_outcome))
         }
         // The outcome of a handler that was cancelled no longer counts, except for the health of its target.
         (Some(StopReason::TimedOut), outcome) => {
             let target_health = outcome.and_then(|outcome| outcome.target_health);
-            Some(AttemptOutcome {
+            Some(HandlerOutcome {
                 target_health,
-                ..AttemptOutcome::failed(format!("timed out after {time_limit:?}"))
+                ..HandlerOutcome::failed(format!("timed out after {time_limit:?}"))
             })
         }
-        (None, None) => Some(AttemptOutcome::failed(format!("timed out after {time_limit:?}"))),
+        (None, None) => Some(HandlerOutcome::failed(format!("timed out after {time_limit:?}"))),
     }
 }
 
 /// Waits a grace period for a cancelled handler, then drops it and waits another one for its cleanup. A handler that
 /// blocks its thread keeps running, but its writes are refused because its fence is stale.
-async fn await_cancelled_handler(handle: &mut AbortOnDropHandle<AttemptOutcome>) -> Option<AttemptOutcome> {
+async fn await_cancelled_handler(handle: &mut AbortOnDropHandle<HandlerOutcome>) -> Option<HandlerOutcome> {
     if let Ok(ended) = timeout(CANCEL_GRACE, &mut *handle).await {
         return Some(outcome_from_join(ended));
     }
@@ -209,9 +209,9 @@ async fn await_cancelled_handler(handle: &mut AbortOnDropHandle<AttemptOutcome>)
     }
 }
 
-fn outcome_from_join(ended: Result<AttemptOutcome, JoinError>) -> AttemptOutcome {
+fn outcome_from_join(ended: Result<HandlerOutcome, JoinError>) -> HandlerOutcome {
     ended.unwrap_or_else(|error| match error.try_into_panic() {
-        Ok(panic) => AttemptOutcome::failed(format!("the handler panicked: {}", panic_message(&*panic))),
+        Ok(panic) => HandlerOutcome::failed(format!("the handler panicked: {}", panic_message(&*panic))),
         // Only a runtime that is shutting down cancels a handler; that is not the handler's failure.
         Err(_) => released_outcome(),
     })
@@ -223,19 +223,19 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Logs how an attempt ended, in the span that names its task.
-fn log_attempt_end(is_loaded: bool, ending: Option<&Ending>) {
-    match ending.map(|ending| &ending.ended) {
-        Some(Ended::Succeeded { .. }) => {
+fn log_attempt_end(is_loaded: bool, ending: Option<&FinishedAttempt>) {
+    match ending.map(|ending| &ending.result) {
+        Some(AttemptResult::Succeeded { .. }) => {
             tracing::debug!(
                 event.load_success = is_loaded,
                 event.execution_success = true,
                 "attempt succeeded"
             );
         }
-        Some(Ended::Snoozed { until }) => {
+        Some(AttemptResult::Snoozed { until }) => {
             tracing::debug!(event.load_success = is_loaded, event.execution_success = true, %until, "attempt snoozed");
         }
-        Some(Ended::Failed { error, .. }) => {
+        Some(AttemptResult::Failed { error, .. }) => {
             tracing::warn!(
                 event.load_success = is_loaded,
                 event.execution_success = false,
@@ -243,7 +243,7 @@ fn log_attempt_end(is_loaded: bool, ending: Option<&Ending>) {
                 "attempt failed"
             );
         }
-        Some(Ended::Released) => {
+        Some(AttemptResult::Released) => {
             tracing::info!(
                 event.load_success = is_loaded,
                 event.execution_success = false,

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use pointsman_core::event::MAX_DEPTH;
+use pointsman_core::event::MAX_CAUSE_DEPTH;
+use pointsman_core::event_json::check_result_size;
 use pointsman_core::names::check_emittable;
-use pointsman_core::store::{Ended, Ending};
-use pointsman_core::wire::check_result;
+use pointsman_core::store::{AttemptResult, FinishedAttempt};
 use pointsman_core::{Cause, NewEvent};
 
-use crate::AttemptOutcome;
+use crate::HandlerOutcome;
 use crate::claim_summary::ClaimSummary;
 use crate::log_writer::{LogQuota, truncate_line};
 
@@ -20,49 +20,69 @@ pub(crate) const MIN_SNOOZE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct EndedAttempt {
     pub(crate) task: ClaimSummary,
-    pub(crate) ending: Ending,
+    pub(crate) ending: FinishedAttempt,
 }
 
 impl EndedAttempt {
     /// The error of a failed attempt.
     pub(crate) fn error(&self) -> Option<&str> {
-        match &self.ending.ended {
-            Ended::Failed { error, .. } => Some(error),
-            Ended::Succeeded { .. } | Ended::Snoozed { .. } | Ended::Released => None,
+        match &self.ending.result {
+            AttemptResult::Failed { error, .. } => Some(error),
+            AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. } | AttemptResult::Released => None,
         }
     }
 }
 
 /// The outcome of an attempt whose task is released unfinished, without a retry.
-pub(crate) fn released_outcome() -> AttemptOutcome {
-    AttemptOutcome { ended: Ended::Released, ..AttemptOutcome::done() }
+pub(crate) fn released_outcome() -> HandlerOutcome {
+    HandlerOutcome { ended: AttemptResult::Released, ..HandlerOutcome::done() }
 }
 
 /// Builds the stored end of an attempt: its emits with their cause, or none if it did not succeed, and its log lines up
 /// to the quota.
-pub(crate) fn build_ending(task: &ClaimSummary, outcome: AttemptOutcome, mut allowance: LogQuota) -> Ending {
+pub(crate) fn build_ending(
+    task: &ClaimSummary,
+    outcome: HandlerOutcome,
+    mut allowance: LogQuota,
+) -> FinishedAttempt {
     let (ended, emits) = match outcome.ended {
-        Ended::Succeeded { .. } | Ended::Snoozed { .. } => {
-            let emits = check_result_size(task, &outcome.ended).and_then(|()| set_cause(task, outcome.emits));
+        AttemptResult::Succeeded { .. } | AttemptResult::Snoozed { .. } => {
+            let emits =
+                check_attempt_result(task, &outcome.ended).and_then(|()| set_cause(task, outcome.emits));
             match emits {
                 Ok(emits) => (outcome.ended, emits),
-                Err(error) => (Ended::Failed { error, code: 1, after: None, last: true }, vec![]),
+                Err(error) => {
+                    (AttemptResult::Failed { error, return_code: 1, retry_at: None, permanent: true }, vec![])
+                }
             }
         }
-        Ended::Failed { error, code, after, last } => {
-            (Ended::Failed { error: truncate_line(error), code, after, last }, vec![])
-        }
-        Ended::Released => (Ended::Released, vec![]),
+        AttemptResult::Failed { error, return_code: code, retry_at: after, permanent: last } => (
+            AttemptResult::Failed {
+                error: truncate_line(error),
+                return_code: code,
+                retry_at: after,
+                permanent: last,
+            },
+            vec![],
+        ),
+        AttemptResult::Released => (AttemptResult::Released, vec![]),
     };
     let logs = outcome.logs.into_iter().filter_map(|line| allowance.admit_line(line)).collect();
-    Ending { task: task.seq, fence: task.fence, ended, target: outcome.target_health, emits, logs }
+    FinishedAttempt {
+        task: task.seq,
+        fence: task.fence,
+        result: ended,
+        target_health: outcome.target_health,
+        emitted_events: emits,
+        log_lines: logs,
+    }
 }
 
 /// Checks the size of the result. A result that is too large fails the attempt without a retry.
-fn check_result_size(task: &ClaimSummary, ended: &Ended) -> Result<(), String> {
+fn check_attempt_result(task: &ClaimSummary, ended: &AttemptResult) -> Result<(), String> {
     match ended {
-        Ended::Succeeded { result: Some(result) } => {
-            check_result(result.as_str().len(), task.max_result_bytes)
+        AttemptResult::Succeeded { result: Some(result) } => {
+            check_result_size(result.as_str().len(), task.max_result_bytes)
         }
         _ => Ok(()),
     }
@@ -72,9 +92,9 @@ fn check_result_size(task: &ClaimSummary, ended: &Ended) -> Result<(), String> {
 /// retry would emit it again.
 fn set_cause(task: &ClaimSummary, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
     let depth = task.cause_depth.saturating_add(1);
-    if !emits.is_empty() && depth > MAX_DEPTH {
+    if !emits.is_empty() && depth > MAX_CAUSE_DEPTH {
         return Err(format!(
-            "event storm: {MAX_DEPTH} events have caused each other up to this one, and it may cause no more"
+            "event storm: {MAX_CAUSE_DEPTH} events have caused each other up to this one, and it may cause no more"
         ));
     }
     for emit in &emits {

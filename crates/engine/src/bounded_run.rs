@@ -28,7 +28,7 @@ impl BoundedRun {
         store: &(impl Registry + ?Sized),
         setup: &Setup,
     ) -> Result<Result<(), BoundedRunError>, StoreError> {
-        Ok(self.compare_handlers(&store.registration().await?, setup))
+        Ok(self.compare_handlers(&store.read_merged_registration().await?, setup))
     }
 
     fn compare_handlers(&self, registered: &Registration, setup: &Setup) -> Result<(), BoundedRunError> {
@@ -59,8 +59,15 @@ impl BoundedRun {
 /// Returns the setup of a bounded run: those of its handlers that are registered with the same definition, and the
 /// registered routes and chains.
 pub(crate) fn restrict_to_registered(setup: Setup, registered: Registration) -> Setup {
-    let Registration { by: _, handlers: registered_defs, routes, tenants, chains, chain_routes, files } =
-        registered;
+    let Registration {
+        registrant: _,
+        handlers: registered_defs,
+        routes,
+        tenant_weights: tenants,
+        chains,
+        chain_routes,
+        file_digests: files,
+    } = registered;
     let is_registered = |spec: &HandlerSpec| registered_defs.contains(&spec.def);
     let handlers = setup.handlers.into_iter().filter(is_registered).collect();
     Setup {

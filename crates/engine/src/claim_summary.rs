@@ -1,7 +1,7 @@
 //! A claimed task without its payload: enough to end it and to notify watchers. So a task that waits for its end, here
 //! or at a pull worker, takes little memory whatever the size of its event.
 
-use pointsman_core::store::Claimed;
+use pointsman_core::store::ClaimedTask;
 use pointsman_core::{EventId, HandlerName, ObjectKey, TaskId, TaskSeq, Tenant};
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct ClaimSummary {
 }
 
 impl ClaimSummary {
-    pub(crate) fn from_claimed(task: &Claimed) -> Self {
+    pub(crate) fn from_claimed(task: &ClaimedTask) -> Self {
         Self {
             seq: task.seq,
             id: task.id.clone(),
@@ -32,9 +32,9 @@ impl ClaimSummary {
             tenant: task.subject.tenant().clone(),
             key: task.subject.key().cloned(),
             event_id: task.subject.event().map(|event| event.id),
-            cause_event_id: task.subject.cause(),
-            cause_depth: task.subject.depth(),
-            max_result_bytes: task.subject.max_result(),
+            cause_event_id: task.subject.cause_event(),
+            cause_depth: task.subject.cause_depth(),
+            max_result_bytes: task.subject.max_result_bytes(),
             attempt: task.attempt,
             fence: task.fence,
         }
@@ -50,11 +50,11 @@ impl ClaimSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pointsman_core::task::Realm;
+    use pointsman_core::task::TaskIdNamespace;
 
     #[test]
     fn collection_is_parsed_from_the_task_id() {
-        let id = TaskId::new("in_dex_a", "a_b.c_d", Realm(1).uuid(TaskSeq(9)));
+        let id = TaskId::new("in_dex_a", "a_b.c_d", TaskIdNamespace(1).uuid_of_seq(TaskSeq(9)));
         let summary = ClaimSummary {
             seq: TaskSeq(9),
             id,

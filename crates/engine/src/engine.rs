@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::engine_event::SchedulerState;
-use pointsman_core::store::{Emission, Receipt, Refused, Store, StoreError};
+use pointsman_core::store::{EmitBatch, EmitReceipt, IdempotencyError, Store, StoreError};
 use pointsman_core::{HandlerName, Timestamp};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -37,7 +37,7 @@ const METRICS_READ_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EmitError {
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] IdempotencyError),
     /// The node's queue of unjournaled emissions is full. Nothing was stored.
     #[error("too many events are waiting to be journaled")]
     Overloaded,
@@ -87,7 +87,7 @@ impl Engine {
     /// nothing: it runs only those of its handlers whose definition equals the registered one.
     pub async fn start(store: Arc<dyn Store>, settings: Settings, setup: Setup) -> Result<Self, StoreError> {
         settings.time_source.align_with_store(&*store).await?;
-        let id = store.join(&settings.node_name, settings.time_source.now()).await?;
+        let id = store.join_node(&settings.node_name, settings.time_source.now()).await?;
         let metrics = Arc::new(Metrics::default());
         engine_events::publish_node_state(&*store, &settings, &metrics, SchedulerState::Starting).await;
         let setup = reconcile_setup(&*store, &settings, setup).await?;
@@ -96,7 +96,7 @@ impl Engine {
         let (pull_broker, pull_requests) = LongPollBroker::new();
         let parts = NodeParts { store, settings, metrics, log_writer, pull_broker, ended_attempts };
         let node = Arc::new(Node::new(parts, id, setup));
-        node.store.listen(node.signals.clone());
+        node.store.add_listener(node.signals.clone());
         node.announce_capabilities().await?;
         if node.settings.services.rescuer {
             rescuer::rescue_tasks(&node).await?;
@@ -147,7 +147,7 @@ impl Engine {
     }
 
     /// Journals events; returns when they are durable.
-    pub async fn emit(&self, emission: Emission) -> Result<Receipt, EmitError> {
+    pub async fn emit(&self, emission: EmitBatch) -> Result<EmitReceipt, EmitError> {
         if let Some(reason) = self.time_source().out_of_service_reason() {
             return Err(EmitError::OutOfService(reason));
         }
@@ -203,7 +203,7 @@ impl Engine {
     pub async fn metrics_text(&self) -> String {
         let node = &self.inner.node;
         node.metrics.set_slots(node.slots.total(), node.slots.busy_count());
-        let queues = match timeout(METRICS_READ_TIMEOUT, node.store.queues(None)).await {
+        let queues = match timeout(METRICS_READ_TIMEOUT, node.store.list_queues(None)).await {
             Ok(read) => read.inspect_err(|_| node.count_store_error()).ok(),
             Err(_) => None,
         };
@@ -269,7 +269,7 @@ impl Engine {
         supervisor.journaling.stop().await;
         engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
         supervisor.observing.stop().await;
-        if let Err(error) = node.store.leave(node.id(), node.time_source.now()).await {
+        if let Err(error) = node.store.leave_node(node.id(), node.time_source.now()).await {
             tracing::warn!(
                 %error,
                 "could not remove this node from the store; it is listed until its lease has expired"
@@ -281,7 +281,7 @@ impl Engine {
 /// Registers the setup in the store. A bounded run instead restricts its setup to the registered one.
 async fn reconcile_setup(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
     match settings.bounded_run {
-        Some(_) => Ok(restrict_to_registered(setup, store.registration().await?)),
+        Some(_) => Ok(restrict_to_registered(setup, store.read_merged_registration().await?)),
         None => {
             warn_of_lost_handlers(store, settings, &setup).await?;
             store
@@ -300,9 +300,10 @@ async fn warn_of_lost_handlers(
     setup: &Setup,
 ) -> Result<(), StoreError> {
     let ours: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
-    for other in store.nodes().await?.into_iter().filter(|node| !node.gone) {
-        let name = other.abilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
-        let lost = other.abilities.handlers.iter().filter(|handler| !ours.contains(handler));
+    for other in store.list_nodes().await?.into_iter().filter(|node| !node.gone) {
+        let name =
+            other.capabilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
+        let lost = other.capabilities.handlers.iter().filter(|handler| !ours.contains(handler));
         let lost: Vec<_> = lost.map(HandlerName::as_str).collect();
         if let Some(name) = name.filter(|_| !lost.is_empty()) {
             tracing::warn!(

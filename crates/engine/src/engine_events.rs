@@ -34,12 +34,16 @@ async fn publish(store: &dyn Store, settings: &Settings, metrics: &Metrics, even
     if settings.bounded_run.is_some() {
         return;
     }
-    let error =
-        match timeout(PUBLISH_TIMEOUT, store.tell(vec![event.clone()], settings.time_source.now())).await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("the store did not answer within {PUBLISH_TIMEOUT:?}"),
-        };
+    let error = match timeout(
+        PUBLISH_TIMEOUT,
+        store.publish_engine_events(vec![event.clone()], settings.time_source.now()),
+    )
+    .await
+    {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("the store did not answer within {PUBLISH_TIMEOUT:?}"),
+    };
     metrics.store_errors.inc();
     tracing::warn!(
         error,

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pointsman_core::journal::Filter;
+use pointsman_core::journal::EventFilter;
 use pointsman_core::{Event, EventId, ObjectKey};
 use tokio::sync::oneshot;
 
@@ -34,7 +34,7 @@ struct FollowerRegistry {
 #[derive(Debug)]
 struct FollowerEntry {
     id: u64,
-    filter: Filter,
+    filter: EventFilter,
     /// It waits for events after this id.
     after: EventId,
     wake_sender: oneshot::Sender<EventId>,
@@ -57,7 +57,7 @@ impl Followers {
     /// event exists already, or else the id up to which none does; events that arrive from then on are not missed.
     pub(crate) fn add(
         self: &Arc<Self>,
-        filter: &Filter,
+        filter: &EventFilter,
         after: EventId,
         find_unmatched: impl FnOnce() -> Option<EventId>,
     ) -> Follower {
@@ -189,8 +189,8 @@ mod tests {
         })
     }
 
-    fn key_filter(key: &str) -> Filter {
-        Filter { key: Some(ObjectKey::new(key).unwrap()), ..Filter::default() }
+    fn key_filter(key: &str) -> EventFilter {
+        EventFilter { key: Some(ObjectKey::new(key).unwrap()), ..EventFilter::default() }
     }
 
     fn is_woken(follower: &mut Follower) -> bool {
@@ -209,9 +209,9 @@ mod tests {
     fn only_matching_followers_are_woken_and_all_cursors_advance() {
         let all = Arc::new(Followers::default());
         all.restart_after(id(10));
-        let join = |filter: &Filter| all.add(filter, id(10), || Some(id(10)));
+        let join = |filter: &EventFilter| all.add(filter, id(10), || Some(id(10)));
         let (mut x, mut y, mut every) =
-            (join(&key_filter("x")), join(&key_filter("y")), join(&Filter::default()));
+            (join(&key_filter("x")), join(&key_filter("y")), join(&EventFilter::default()));
         all.notify_events(&[event(11, "z"), event(12, "x")], id(15));
         assert!(is_woken(&mut x) && is_woken(&mut every) && !is_woken(&mut y));
         assert_eq!(
@@ -244,7 +244,7 @@ mod tests {
     fn a_gap_wakes_followers_that_may_have_missed_events() {
         let all = Arc::new(Followers::default());
         let mut behind = all.add(&key_filter("x"), id(5), || Some(id(5)));
-        let mut also = all.add(&Filter::default(), id(5), || Some(id(5)));
+        let mut also = all.add(&EventFilter::default(), id(5), || Some(id(5)));
         let mut ahead = all.add(&key_filter("x"), id(30), || Some(id(30)));
         all.restart_after(id(30));
         assert!(is_woken(&mut behind) && is_woken(&mut also) && !is_woken(&mut ahead));
@@ -255,7 +255,7 @@ mod tests {
     fn dropped_followers_are_removed() {
         let all = Arc::new(Followers::default());
         drop(all.add(&key_filter("x"), id(5), || Some(id(5))));
-        drop(all.add(&Filter::default(), id(5), || Some(id(5))));
+        drop(all.add(&EventFilter::default(), id(5), || Some(id(5))));
         assert_eq!(count_waiting(&all), 0);
         assert!(all.lock_registry().by_key.is_empty());
     }

@@ -67,7 +67,7 @@ pub use engine::{EmitError, Engine};
 pub use observer::Observer;
 pub use pull::{LeasedTaskInfo, PullRequest};
 pub use redrive::{PreparedRedrive, Redrive, RedriveRefused, RedriveRequest, RedriveState};
-pub use runner::{AttemptOutcome, Delivery, HandlerSpec, Runner};
+pub use runner::{Delivery, HandlerOutcome, HandlerSpec, Runner};
 pub use schedule_run::ScheduleRunResult;
 pub use settings::{BoundedRun, EnabledServices, ScheduleSpec, Settings, Setup};
 pub use task_change::TaskChange;

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use pointsman_core::store::{NewLogLine, Store, StoreError};
-use pointsman_core::task::{Level, LogLine};
+use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_core::{TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -143,7 +143,7 @@ impl LogWriter {
     async fn write_until_stored(&self, lines: Vec<NewLogLine>) {
         let mut backoff = StoreBackoff::new();
         while !lines.is_empty() {
-            match self.store.log(lines.clone()).await {
+            match self.store.append_log_lines(lines.clone()).await {
                 Ok(_) => return increment_write_count(&self.write_count),
                 Err(StoreError::Closed) => return,
                 Err(error) => {
@@ -216,7 +216,7 @@ impl LogQuota {
 const TRUNCATION_MARK_PREFIX: &str = "… output is cut here: the limit of ";
 
 fn truncation_mark(time: Timestamp, limit: &str) -> LogLine {
-    LogLine { time, level: Level::Error, message: format!("{TRUNCATION_MARK_PREFIX}{limit} is reached") }
+    LogLine { time, level: LogLevel::Error, message: format!("{TRUNCATION_MARK_PREFIX}{limit} is reached") }
 }
 
 /// Truncates a text to [`MAX_LINE_BYTES`], with an ellipsis at the end if it was longer.
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     fn line(message: &str) -> LogLine {
-        LogLine { time: Timestamp::MIN, level: Level::Info, message: message.into() }
+        LogLine { time: Timestamp::MIN, level: LogLevel::Info, message: message.into() }
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use pointsman_core::store::{Claimed, Ended, QueueView};
-use pointsman_core::{HandlerName, Status, Timestamp};
+use pointsman_core::store::{AttemptResult, ClaimedTask, QueueView};
+use pointsman_core::{HandlerName, TaskStatus, Timestamp};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -165,18 +165,18 @@ impl Metrics {
     }
 
     /// Observes the start latency. Only the first attempt of an event's task counts.
-    pub(crate) fn observe_start_latency(&self, task: &Claimed, at: Timestamp) {
+    pub(crate) fn observe_start_latency(&self, task: &ClaimedTask, at: Timestamp) {
         if let Some(event) = task.subject.event().filter(|_| task.attempt == 1) {
-            self.start_latency.observe(at.since(event.id.timestamp()).as_secs_f64());
+            self.start_latency.observe(at.duration_since(event.id.timestamp()).as_secs_f64());
         }
     }
 
-    pub(crate) fn count_ended_attempt(&self, handler: &HandlerName, ended: &Ended, time: Duration) {
+    pub(crate) fn count_ended_attempt(&self, handler: &HandlerName, ended: &AttemptResult, time: Duration) {
         let (end, counter) = match ended {
-            Ended::Succeeded { .. } => ("succeeded", &self.attempt_counters.succeeded),
-            Ended::Failed { .. } => ("failed", &self.attempt_counters.failed),
-            Ended::Snoozed { .. } => ("snoozed", &self.attempt_counters.snoozed),
-            Ended::Released => ("released", &self.attempt_counters.released),
+            AttemptResult::Succeeded { .. } => ("succeeded", &self.attempt_counters.succeeded),
+            AttemptResult::Failed { .. } => ("failed", &self.attempt_counters.failed),
+            AttemptResult::Snoozed { .. } => ("snoozed", &self.attempt_counters.snoozed),
+            AttemptResult::Released => ("released", &self.attempt_counters.released),
         };
         counter.inc();
         let handler = HandlerNameLabel(handler.clone());
@@ -187,14 +187,14 @@ impl Metrics {
     }
 
     /// Counts a task if it has ended.
-    pub(crate) fn count_ended_task(&self, handler: &HandlerName, status: Status) {
+    pub(crate) fn count_ended_task(&self, handler: &HandlerName, status: TaskStatus) {
         match status {
-            Status::Done | Status::Error | Status::Missing => {
+            TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing => {
                 let labels =
                     TaskEndLabels { handler: HandlerNameLabel(handler.clone()), status: status.as_str() };
                 self.tasks_ended.get_or_create(&labels).inc();
             }
-            Status::New | Status::Scheduled | Status::Locked => {}
+            TaskStatus::New | TaskStatus::Scheduled | TaskStatus::Locked => {}
         }
     }
 
@@ -234,8 +234,9 @@ mod tests {
     #[test]
     fn attempts_of_all_handlers_are_counted_together() {
         let metrics = Metrics::default();
-        let failed = Ended::Failed { error: String::new(), code: 1, after: None, last: false };
-        for (handler, ended) in [("a", &failed), ("b", &failed), ("a", &Ended::Released)] {
+        let failed =
+            AttemptResult::Failed { error: String::new(), return_code: 1, retry_at: None, permanent: false };
+        for (handler, ended) in [("a", &failed), ("b", &failed), ("a", &AttemptResult::Released)] {
             metrics.count_ended_attempt(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
         }
         assert_eq!(
@@ -248,9 +249,9 @@ mod tests {
     fn metric_names_are_as_documented() {
         let metrics = Metrics::default();
         let handler = HandlerName::new("index").unwrap();
-        metrics.count_ended_task(&handler, Status::Done);
-        metrics.count_ended_task(&handler, Status::New);
-        metrics.count_ended_attempt(&handler, &Ended::Released, Duration::from_millis(1));
+        metrics.count_ended_task(&handler, TaskStatus::Done);
+        metrics.count_ended_task(&handler, TaskStatus::New);
+        metrics.count_ended_attempt(&handler, &AttemptResult::Released, Duration::from_millis(1));
         metrics.set_slots(16, 3);
         let text = metrics.encode();
         for line in [

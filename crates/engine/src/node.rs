@@ -8,9 +8,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use pointsman_core::chain::OrderKey;
 use pointsman_core::store::{
-    Abilities, Claim, Claimant, Claims, Finished, NodeId, Registration, Store, StoreError,
+    ClaimRequest, ClaimResult, Claimant, FinishReceipt, NodeCapabilities, NodeId, Registration, Store,
+    StoreError,
 };
-use pointsman_core::{HandlerName, NewEvent, Status, Tenant, Timestamp};
+use pointsman_core::{HandlerName, NewEvent, TaskStatus, Tenant, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::attempt;
@@ -132,20 +133,20 @@ impl Node {
 
     /// Builds a claim that fills these slots; none if there are no slots or no handlers, or while the node is out of
     /// service.
-    pub(crate) fn build_claim(&self, reserved: &ReservedSlots) -> Option<Claim> {
+    pub(crate) fn build_claim(&self, reserved: &ReservedSlots) -> Option<ClaimRequest> {
         let handlers = self.active_setup.load().runnable_handlers.clone();
         let max = reserved.count();
-        (max > 0 && !handlers.is_empty() && self.time_source.is_in_service()).then(|| Claim {
-            by: Claimant::Node(self.id()),
+        (max > 0 && !handlers.is_empty() && self.time_source.is_in_service()).then(|| ClaimRequest {
+            claimant: Claimant::Node(self.id()),
             handlers,
-            max,
+            max_tasks: max,
         })
     }
 
     /// Starts the claimed tasks, each in one of the reserved slots.
     pub(crate) fn start_claimed_tasks(
         self: &Arc<Self>,
-        claims: &mut Claims,
+        claims: &mut ClaimResult,
         reserved: &mut ReservedSlots,
         pause_version: PauseVersion,
     ) {
@@ -156,7 +157,12 @@ impl Node {
     }
 
     /// Updates metrics and notifies watchers and readers after the end of an attempt was stored.
-    pub(crate) fn report_finished_attempt(&self, ended: &EndedAttempt, finished: &Finished, at: Timestamp) {
+    pub(crate) fn report_finished_attempt(
+        &self,
+        ended: &EndedAttempt,
+        finished: &FinishReceipt,
+        at: Timestamp,
+    ) {
         let EndedAttempt { task, ending } = ended;
         self.metrics.count_ended_task(&task.handler, finished.status);
         self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
@@ -165,8 +171,8 @@ impl Node {
             self.signals.advance_journal_head(last.id);
         }
         self.task_changes.notify_attempt_finished(task, finished, ended.error(), at);
-        self.task_changes.notify_created(&ending.emits, &finished.emitted, at);
-        if !ending.logs.is_empty() {
+        self.task_changes.notify_created(&ending.emitted_events, &finished.emitted, at);
+        if !ending.log_lines.is_empty() {
             self.log_writer.notify_stored();
         }
     }
@@ -181,12 +187,12 @@ impl Node {
         if !self.task_changes.has_subscribers() {
             return Ok(());
         }
-        let waits = |status| matches!(status, Status::New | Status::Scheduled);
-        let step = self.store.order(tenant, order).await?.and_then(|(view, _)| view.task);
+        let waits = |status| matches!(status, TaskStatus::New | TaskStatus::Scheduled);
+        let step = self.store.read_order(tenant, order).await?.and_then(|(view, _)| view.task);
         let Some((id, ..)) = step.filter(|(_, status, _)| waits(*status)) else { return Ok(()) };
         // The step may have been run between the two reads.
-        let task = self.store.task(&id).await?.map(|(task, _)| task);
-        if let Some(task) = task.filter(|task| waits(task.life.state.status())) {
+        let task = self.store.read_task(&id).await?.map(|(task, _)| task);
+        if let Some(task) = task.filter(|task| waits(task.lifecycle.state.status())) {
             self.task_changes.notify_task_state(task, self.time_source.now());
         }
         Ok(())
@@ -200,7 +206,9 @@ impl Node {
         };
         let registrant = self.settings.bounded_run.is_none().then(|| self.settings.registration_name.clone());
         let (slots, clock) = (self.slots.total(), self.time_source.clock_report());
-        self.store.announce(self.id(), Abilities { registrant, handlers, slots, clock }).await
+        self.store
+            .announce_capabilities(self.id(), NodeCapabilities { registrant, handlers, slots, clock })
+            .await
     }
 
     /// Announces the capabilities, and if the store fails, again with the next sweep.
@@ -266,7 +274,7 @@ impl ActiveSetup {
         const SAMPLE_SIZE: usize = 64;
         let sample_step = events.clone().count().div_ceil(SAMPLE_SIZE).max(1);
         let due = events.step_by(sample_step).filter(|event| event.due.is_none_or(|due| due <= now));
-        let bindings = due.flat_map(|event| self.setup.routes.resolve(&event.kind));
+        let bindings = due.flat_map(|event| self.setup.routes.resolve_handlers(&event.kind));
         let tasks = bindings.filter(|binding| self.runnable_handlers.contains(&binding.handler)).count();
         tasks.saturating_mul(sample_step).min(max)
     }
@@ -276,12 +284,12 @@ impl ActiveSetup {
 pub(crate) fn build_registration(setup: &Setup, settings: &Settings) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
     Registration {
-        by: settings.registration_name.clone(),
+        registrant: settings.registration_name.clone(),
         handlers,
         routes: setup.routes.clone(),
-        tenants: setup.tenant_weights.clone(),
+        tenant_weights: setup.tenant_weights.clone(),
         chains: setup.chains.clone(),
         chain_routes: setup.chain_routes.clone(),
-        files: setup.file_digests.clone(),
+        file_digests: setup.file_digests.clone(),
     }
 }

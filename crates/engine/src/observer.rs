@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use pointsman_core::EventId;
-use pointsman_core::journal::{Extent, Filter, Page};
-use pointsman_core::store::{Read, Store, StoreError};
+use pointsman_core::journal::{EventFilter, EventPage, JournalRange};
+use pointsman_core::store::{JournalQuery, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -77,11 +77,11 @@ impl Observer {
     /// `page.scanned`. Does not wait for new events. The page's extent tells whether `after` is torn.
     pub async fn read_page(
         &self,
-        filter: &Filter,
+        filter: &EventFilter,
         after: EventId,
         until: Option<EventId>,
         limit: usize,
-    ) -> Result<Page, StoreError> {
+    ) -> Result<EventPage, StoreError> {
         self.record_read();
         if self.has_tail() {
             // Events that were committed before this call must be in the page.
@@ -94,24 +94,31 @@ impl Observer {
                 return Ok(page);
             }
         }
-        self.read_from_store(Read { after, until, filter: filter.clone(), limit, backwards: false }).await
+        self.read_from_store(JournalQuery { after, until, filter: filter.clone(), limit, backwards: false })
+            .await
     }
 
     /// Reads the newest `limit` matching events after `after`, newest first.
     pub async fn read_newest(
         &self,
-        filter: &Filter,
+        filter: &EventFilter,
         after: EventId,
         limit: usize,
-    ) -> Result<Page, StoreError> {
-        self.read_from_store(Read { after, until: None, filter: filter.clone(), limit, backwards: true })
-            .await
+    ) -> Result<EventPage, StoreError> {
+        self.read_from_store(JournalQuery {
+            after,
+            until: None,
+            filter: filter.clone(),
+            limit,
+            backwards: true,
+        })
+        .await
     }
 
     /// Reads from the store where the journal begins and ends.
-    pub async fn read_extent(&self) -> Result<Extent, StoreError> {
+    pub async fn read_extent(&self) -> Result<JournalRange, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.extent().await.inspect_err(|_| self.count_store_error())
+        self.store.read_journal_range().await.inspect_err(|_| self.count_store_error())
     }
 
     /// Drops expired events from the tail. Called after pruning, because no commit notifies the filler of it.
@@ -119,7 +126,7 @@ impl Observer {
         if !self.has_tail() {
             return Ok(());
         }
-        let forgotten = self.read_extent().await?.forgotten;
+        let forgotten = self.read_extent().await?.expired_up_to;
         if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
             tail.drop_expired(forgotten);
         }
@@ -128,7 +135,7 @@ impl Observer {
 
     /// Waits until a matching event exists after `after`, and advances `after` past events that do not match, also when
     /// the future is dropped. Costs nothing while nothing matches.
-    pub async fn wait_for_match(&self, filter: &Filter, after: &mut EventId) {
+    pub async fn wait_for_match(&self, filter: &EventFilter, after: &mut EventId) {
         let _waiting = WaitingFollower::new(self);
         self.record_read();
         let from = *after;
@@ -137,7 +144,7 @@ impl Observer {
     }
 
     /// The id up to which no event of the tail matches. None: one does, or the tail does not reach back that far.
-    fn unmatched_until(&self, filter: &Filter, after: EventId) -> Option<EventId> {
+    fn unmatched_until(&self, filter: &EventFilter, after: EventId) -> Option<EventId> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
         match &*tail {
             // The follower is woken if the tail later begins after this cursor.
@@ -146,7 +153,7 @@ impl Observer {
             Some(tail) => tail
                 .find_page(filter, after, None, 1)
                 .filter(|page| page.events.is_empty())
-                .map(|page| page.scanned),
+                .map(|page| page.scanned_up_to),
         }
     }
 
@@ -206,11 +213,12 @@ impl Observer {
     async fn read_to_head(&self) -> Result<(), StoreError> {
         loop {
             let after = *self.filled_until.borrow();
-            let everything = Filter::default();
-            let read = Read { after, until: None, filter: everything, limit: READ_BATCH, backwards: false };
+            let everything = EventFilter::default();
+            let read =
+                JournalQuery { after, until: None, filter: everything, limit: READ_BATCH, backwards: false };
             let page = self.read_from_store(read).await?;
-            let head = page.extent.head;
-            let filled = page.scanned.max(after);
+            let head = page.journal_range.head;
+            let filled = page.scanned_up_to.max(after);
             let events = page.events.clone();
             if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
                 tail.append_page(page);
@@ -224,9 +232,9 @@ impl Observer {
         }
     }
 
-    async fn read_from_store(&self, read: Read) -> Result<Page, StoreError> {
+    async fn read_from_store(&self, read: JournalQuery) -> Result<EventPage, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.read(read).await.inspect_err(|_| self.count_store_error())
+        self.store.read_events(read).await.inspect_err(|_| self.count_store_error())
     }
 
     fn count_store_error(&self) {
@@ -235,11 +243,11 @@ impl Observer {
 
     fn read_from_tail(
         &self,
-        filter: &Filter,
+        filter: &EventFilter,
         after: EventId,
         until: Option<EventId>,
         limit: usize,
-    ) -> Option<Page> {
+    ) -> Option<EventPage> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
         tail.as_ref()?.find_page(filter, after, until, limit)
     }

@@ -1,12 +1,12 @@
 //! Operations on orders, chains and chain nodes.
 
 use pointsman_core::Tenant;
-use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
-use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::chain::{ChainNodeAction, ChainNodeId, ChainPath, OrderKey};
+use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, OrderBatch, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused, OrderView,
-    OrdersRefused, StoreError,
+    ChainView, OrderBatch, OrderBatchRefusal, OrderCommand, OrderCursor, OrderPage, OrderReceipt,
+    OrderRefusal, OrderView, StoreError,
 };
 
 use crate::Engine;
@@ -21,7 +21,7 @@ impl Engine {
     pub async fn add_orders(
         &self,
         batch: impl Into<OrderBatch>,
-    ) -> Result<Result<OrderReceipt, OrdersRefused>, StoreError> {
+    ) -> Result<Result<OrderReceipt, OrderBatchRefusal>, StoreError> {
         let receipt = match self.store().add_orders(batch.into(), self.now()).await? {
             Ok(receipt) if !receipt.repeated => receipt,
             answer => return Ok(answer),
@@ -41,8 +41,8 @@ impl Engine {
         &self,
         tenant: &Tenant,
         key: &OrderKey,
-    ) -> Result<Option<(OrderView, Extent)>, StoreError> {
-        self.store().order(tenant, key).await
+    ) -> Result<Option<(OrderView, JournalRange)>, StoreError> {
+        self.store().read_order(tenant, key).await
     }
 
     /// Lists orders whose keys match, ascending, after `after` if given; only this tenant's if given.
@@ -53,7 +53,7 @@ impl Engine {
         after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage, StoreError> {
-        self.store().orders(path, tenant, after, limit).await
+        self.store().list_orders(path, tenant, after, limit).await
     }
 
     /// Counts the orders whose keys match, by state; only this tenant's if given.
@@ -61,8 +61,8 @@ impl Engine {
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-    ) -> Result<(OrderStatistics, Extent), StoreError> {
-        self.store().order_statistics(path, tenant, self.now()).await
+    ) -> Result<(OrderStatistics, JournalRange), StoreError> {
+        self.store().read_order_statistics(path, tenant, self.now()).await
     }
 
     /// Suspends, resumes, changes or removes an order. A running step continues to its end; a command that is not
@@ -72,8 +72,8 @@ impl Engine {
         tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
-    ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let result = self.store().steer_order(tenant, key, command, self.now()).await?;
+    ) -> Result<Result<(), OrderRefusal>, StoreError> {
+        let result = self.store().apply_order_command(tenant, key, command, self.now()).await?;
         if result.is_ok() {
             self.notify_order_step(tenant, key).await;
             self.wake_services();
@@ -82,8 +82,8 @@ impl Engine {
     }
 
     /// Lists all chains that are defined, by path.
-    pub async fn list_chains(&self) -> Result<(Vec<ChainView>, Extent), StoreError> {
-        self.store().chains().await
+    pub async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange), StoreError> {
+        self.store().list_chains().await
     }
 
     /// Stops or starts a chain. When this returns, no step of a stopped chain starts: steps that were claimed before
@@ -92,8 +92,8 @@ impl Engine {
         &self,
         chain: &ChainPath,
         stopped: bool,
-    ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let result = self.store().stop_chain(chain, stopped, self.now()).await?;
+    ) -> Result<Result<(), OrderRefusal>, StoreError> {
+        let result = self.store().set_chain_stopped(chain, stopped, self.now()).await?;
         if result.is_ok() {
             if stopped {
                 self.node().start_gate.pause(Pause::Chain(chain.clone())).await;
@@ -107,12 +107,12 @@ impl Engine {
     pub async fn set_chain_node_action(
         &self,
         chain: &ChainPath,
-        node: &NodeId,
-        action: Action,
-    ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let result = self.store().set_node(chain, node, action, self.now()).await?;
+        node: &ChainNodeId,
+        action: ChainNodeAction,
+    ) -> Result<Result<(), OrderRefusal>, StoreError> {
+        let result = self.store().set_chain_node_action(chain, node, action, self.now()).await?;
         if result.is_ok() {
-            if action == Action::Stop {
+            if action == ChainNodeAction::Stop {
                 self.node().start_gate.pause(Pause::ChainNode(chain.clone(), node.clone())).await;
             }
             self.wake_services();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Pruned, StoreError};
+use pointsman_core::store::{PruneReport, StoreError};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ async fn prune_repeatedly(node: Arc<Node>) {
             continue;
         }
         match prune_batch(&node, journal, history).await {
-            Ok(Pruned { events, tasks, objects, more }) => {
+            Ok(PruneReport { events, tasks, objects, has_more: more }) => {
                 if events + tasks + objects > 0 {
                     tracing::debug!(events, tasks, objects, "deleted expired rows");
                 }
@@ -45,7 +45,7 @@ async fn prune_repeatedly(node: Arc<Node>) {
 
 /// Deletes one batch. When it returns, expired events are no longer served from memory either: the retention limit may
 /// have moved although no row was deleted yet.
-async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Result<Pruned, StoreError> {
+async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Result<PruneReport, StoreError> {
     let pruned =
         node.store.prune(journal, history, node.settings.object_retention, node.time_source.now()).await?;
     node.metrics.objects_pruned.inc_by(pruned.objects);
@@ -55,8 +55,8 @@ async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Res
 
 #[cfg(test)]
 mod tests {
-    use pointsman_core::journal::Filter;
-    use pointsman_core::store::Emission;
+    use pointsman_core::journal::EventFilter;
+    use pointsman_core::store::EmitBatch;
     use pointsman_core::{EventId, HandlingKey, NewEvent};
     use pointsman_store_sqlite::Sqlite;
 
@@ -70,7 +70,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.services.pruner = false;
         let engine = Engine::start(store, settings, Setup::default()).await.unwrap();
-        let (node, everything) = (engine.node(), Filter::default());
+        let (node, everything) = (engine.node(), EventFilter::default());
         let page =
             async |after: EventId| engine.observer().read_page(&everything, after, None, 5000).await.unwrap();
         let begin = engine.observer().read_extent().await.unwrap().head;
@@ -78,20 +78,24 @@ mod tests {
             page(begin).await;
             tokio::task::yield_now().await;
         }
-        let event = NewEvent::of(HandlingKey::new("a").unwrap());
-        engine.emit(Emission { events: vec![event; 3000], idempotency: None }).await.unwrap();
+        let event = NewEvent::new(HandlingKey::new("a").unwrap());
+        engine.emit(EmitBatch { events: vec![event; 3000], idempotency: None }).await.unwrap();
         let ids: Vec<_> = page(begin).await.events.iter().map(|event| event.id).collect();
         assert_eq!(ids.len(), 3000);
 
-        let keep = Retention { count: 500, age: Duration::from_secs(86_400) };
-        while prune_batch(node, keep, Retention::default()).await.unwrap().more {}
-        let forgotten = engine.store().extent().await.unwrap().forgotten;
+        let keep = Retention { max_count: 500, max_age: Duration::from_secs(86_400) };
+        while prune_batch(node, keep, Retention::default()).await.unwrap().has_more {}
+        let forgotten = engine.store().read_journal_range().await.unwrap().expired_up_to;
         let last = ids.iter().position(|id| *id == forgotten).unwrap();
         assert!((1..2500).contains(&last), "{last}");
         for index in [0, last - 1, last, last + 1, 2999] {
             let page = page(ids[index]).await;
-            assert_eq!(page.extent.is_torn(ids[index]), index < last, "{index}, forgotten up to {last}");
-            assert_eq!(page.extent.forgotten, forgotten);
+            assert_eq!(
+                page.journal_range.is_torn(ids[index]),
+                index < last,
+                "{index}, forgotten up to {last}"
+            );
+            assert_eq!(page.journal_range.expired_up_to, forgotten);
         }
         engine.stop(Duration::ZERO).await;
     }
@@ -104,15 +108,15 @@ mod tests {
         let node = engine.node();
         let of = |n: usize| {
             let key = Some(pointsman_core::ObjectKey::new(format!("object:{n}")).unwrap());
-            NewEvent { key, ..NewEvent::of(HandlingKey::new("a").unwrap()) }
+            NewEvent { key, ..NewEvent::new(HandlingKey::new("a").unwrap()) }
         };
-        engine.emit(Emission { events: (0..700).map(of).collect(), idempotency: None }).await.unwrap();
-        let nothing = Retention { count: 0, age: Duration::ZERO };
+        engine.emit(EmitBatch { events: (0..700).map(of).collect(), idempotency: None }).await.unwrap();
+        let nothing = Retention { max_count: 0, max_age: Duration::ZERO };
         while node.metrics.objects_pruned.get() < 700 {
             prune_batch(node, nothing, Retention::default()).await.unwrap();
         }
         assert!(node.metrics.encode().contains("pointsman_objects_pruned_total 700"));
-        let again = engine.emit(Emission { events: vec![of(1)], idempotency: None }).await.unwrap();
+        let again = engine.emit(EmitBatch { events: vec![of(1)], idempotency: None }).await.unwrap();
         assert_eq!(again.events[0].prev, None);
         engine.stop(Duration::ZERO).await;
     }

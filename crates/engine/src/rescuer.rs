@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{Rescued, StoreError, Sweep};
+use pointsman_core::store::{RescueReport, RescueSweep, StoreError};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -80,7 +80,7 @@ async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
         "this node sent no heartbeat for longer than the lease and was declared dead; it joins again, and its attempts \
          whose tasks were given to other nodes are cancelled"
     );
-    node.set_id(node.store.join(&node.settings.node_name, node.time_source.now()).await?);
+    node.set_id(node.store.join_node(&node.settings.node_name, node.time_source.now()).await?);
     register_again(node).await?;
     node.announce_or_retry_later().await;
     node.signals.notify_work();
@@ -91,7 +91,8 @@ async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
 /// as it is, because other nodes may have changed it since.
 async fn register_again(node: &Arc<Node>) -> Result<(), StoreError> {
     let (store, settings) = (&node.store, &node.settings);
-    if settings.bounded_run.is_some() || store.registrants().await?.contains(&settings.registration_name) {
+    if settings.bounded_run.is_some() || store.list_registrants().await?.contains(&settings.registration_name)
+    {
         return Ok(());
     }
     store.register(build_registration(&node.active_setup().setup, settings), node.time_source.now()).await
@@ -105,12 +106,13 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     let at = node.time_source.now();
     // Pull workers whose leases began before this start, or expired by a step of the clock, get a full lease to renew.
     let began = node.started_at.max(node.time_source.restarted_at());
-    let had_time_to_renew = at.since(began) >= node.settings.lease;
+    let had_time_to_renew = at.duration_since(began) >= node.settings.lease;
     let workers_since = if had_time_to_renew { Timestamp::MIN } else { began };
     // A bounded run may not know all handlers, so it parks no tasks.
     let missing = node.settings.bounded_run.is_none();
-    let sweep = Sweep { silence: node.settings.lease, workers_since, missing };
-    let Rescued { tasks, missing } = node.store.rescue(sweep, at).await?;
+    let sweep =
+        RescueSweep { node_timeout: node.settings.lease, leased_since: workers_since, park_missing: missing };
+    let RescueReport { freed_tasks: tasks, parked_missing: missing } = node.store.rescue(sweep, at).await?;
     if missing > 0 {
         tracing::warn!(
             tasks = missing,
@@ -124,7 +126,7 @@ pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
     }
     if node.task_changes.has_subscribers() {
         for (id, _) in &tasks {
-            if let Some((task, _)) = node.store.task(id).await? {
+            if let Some((task, _)) = node.store.read_task(id).await? {
                 node.task_changes.notify_task_state(task, at);
             }
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use pointsman_core::store::{StoreError, TaskFilter};
-use pointsman_core::{HandlerName, Status, TaskSeq};
+use pointsman_core::{HandlerName, TaskSeq, TaskStatus};
 
 use crate::Engine;
 
@@ -35,12 +35,15 @@ impl Engine {
         tasks: &BTreeSet<TaskSeq>,
     ) -> Result<(), StoreError> {
         let (Some(oldest), Some(newest)) = (tasks.first(), tasks.last()) else { return Ok(()) };
-        let waiting =
-            TaskFilter { statuses: vec![Status::New, Status::Scheduled], reasons: vec![], ..filter.clone() };
+        let waiting = TaskFilter {
+            statuses: vec![TaskStatus::New, TaskStatus::Scheduled],
+            error_reasons: vec![],
+            ..filter.clone()
+        };
         let mut found = Vec::new();
         let mut before = Some(TaskSeq(newest.0.saturating_add(1)));
         for _ in 0..MAX_PAGES {
-            let page = self.store().tasks(waiting.clone(), before, PAGE_SIZE).await?;
+            let page = self.store().list_tasks(waiting.clone(), before, PAGE_SIZE).await?;
             found.extend(page.tasks.into_iter().filter(|task| tasks.contains(&task.seq)));
             before = page.next.filter(|next| next > oldest);
             if before.is_none() {
@@ -60,14 +63,14 @@ impl Engine {
         let (mut found, mut before) = (BTreeSet::new(), None);
         let filter = TaskFilter {
             handler: Some(handler.clone()),
-            statuses: vec![Status::Missing],
+            statuses: vec![TaskStatus::Missing],
             ..TaskFilter::default()
         };
         for _ in 0..MAX_PAGES {
             if !self.node().task_changes.has_subscribers() {
                 break;
             }
-            let page = self.store().tasks(filter.clone(), before, PAGE_SIZE).await?;
+            let page = self.store().list_tasks(filter.clone(), before, PAGE_SIZE).await?;
             found.extend(page.tasks.into_iter().map(|task| task.seq));
             before = page.next;
             if before.is_none() {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pointsman_core::limit::Target;
-use pointsman_core::store::{Claimed, Ended};
-use pointsman_core::task::{Level, LogLine};
+use pointsman_core::limit::TargetHealth;
+use pointsman_core::store::{AttemptResult, ClaimedTask};
+use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_core::{HandlerDef, NewEvent, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,7 @@ pub trait Runner: Send + Sync {
 
     /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future a moment
     /// later, so cleanup (of a process group, say) must happen on drop.
-    async fn run(&self, delivery: Delivery) -> AttemptOutcome;
+    async fn run(&self, delivery: Delivery) -> HandlerOutcome;
 }
 
 impl fmt::Debug for dyn Runner {
@@ -49,7 +49,7 @@ impl fmt::Debug for dyn Runner {
 /// One attempt, handed to a runner.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    pub task: Claimed,
+    pub task: ClaimedTask,
     pub log: LogSink,
     /// Cancelled when the attempt's time is up, when the task was cancelled, or when the node stops.
     pub cancel: CancellationToken,
@@ -57,18 +57,23 @@ pub struct Delivery {
 
 /// How an attempt ended, and what commits with its end.
 #[derive(Clone, Debug)]
-pub struct AttemptOutcome {
-    pub ended: Ended,
+pub struct HandlerOutcome {
+    pub ended: AttemptResult,
     /// The health of the target behind the handler, as far as this attempt shows. None: the handler has no target.
-    pub target_health: Option<Target>,
+    pub target_health: Option<TargetHealth>,
     /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
     pub emits: Vec<NewEvent>,
     pub logs: Vec<LogLine>,
 }
 
-impl AttemptOutcome {
+impl HandlerOutcome {
     pub fn done() -> Self {
-        Self { ended: Ended::Succeeded { result: None }, target_health: None, emits: vec![], logs: vec![] }
+        Self {
+            ended: AttemptResult::Succeeded { result: None },
+            target_health: None,
+            emits: vec![],
+            logs: vec![],
+        }
     }
 
     /// A failure that is retried.
@@ -78,7 +83,12 @@ impl AttemptOutcome {
 
     /// A failure that is retried, with the return code of a command or a target.
     pub fn failed_with_code(code: i64, error: impl Into<String>) -> Self {
-        let ended = Ended::Failed { error: error.into(), code, after: None, last: false };
+        let ended = AttemptResult::Failed {
+            error: error.into(),
+            return_code: code,
+            retry_at: None,
+            permanent: false,
+        };
         Self { ended, target_health: None, emits: vec![], logs: vec![] }
     }
 }
@@ -105,7 +115,7 @@ impl LogSink {
     }
 
     /// Adds a line, waiting while the store is behind.
-    pub async fn write_line(&self, time: Timestamp, level: Level, message: String) {
+    pub async fn write_line(&self, time: Timestamp, level: LogLevel, message: String) {
         // The receiver is dropped only when the attempt has ended; then its log is closed.
         let _ = self.lines.send(LogLine { time, level, message }).await;
     }

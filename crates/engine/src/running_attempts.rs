@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pointsman_core::TaskSeq;
-use pointsman_core::store::{Claimed, Store, StoreError};
+use pointsman_core::store::{ClaimedTask, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +55,7 @@ pub(crate) struct RunningAttempts {
 }
 
 impl RunningAttempts {
-    pub(crate) fn add(&self, task: &Claimed) -> Arc<AttemptControl> {
+    pub(crate) fn add(&self, task: &ClaimedTask) -> Arc<AttemptControl> {
         let control = Arc::new(AttemptControl {
             task_seq: task.seq,
             fence: task.fence,
@@ -103,7 +103,7 @@ impl RunningAttempts {
     pub(crate) async fn stop_lost_attempts(&self, store: &dyn Store) -> Result<(), StoreError> {
         let owned_tasks =
             self.lock_attempts().values().map(|control| (control.task_seq, control.fence)).collect();
-        for fence in store.lost(owned_tasks).await? {
+        for fence in store.find_lost_attempts(owned_tasks).await? {
             if let Some(control) = self.lock_attempts().get(&fence) {
                 control.request_stop(StopReason::TaskLost);
             }

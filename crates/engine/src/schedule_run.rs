@@ -1,9 +1,9 @@
 //! Runs a schedule on request.
 
-use pointsman_core::fire::Makes;
+use pointsman_core::fire::FireAction;
 use pointsman_core::store::{
-    Added, Emission, Idempotency, NewOrder, NewRun, OrderBatch, OrderRefused, OrdersRefused, Refused,
-    RunRefused, RunTask, Sequenced,
+    AddedOrder, EmitBatch, IdempotencyError, IdempotencyKey, NewCollectionRun, NewOrder, OrderBatch,
+    OrderBatchRefusal, OrderRefusal, RunReceipt, RunRefusal, SequencedEvent,
 };
 use pointsman_core::{EventId, NewEvent, ScheduleName};
 use serde::Deserialize;
@@ -14,18 +14,18 @@ use crate::{EmitError, Engine};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleRunResult {
     Event(EventId),
-    Task(RunTask),
+    Task(RunReceipt),
     /// An order, or why it could not be added: its chain is gone, or an order of that id is running.
-    Order(Result<Added, OrderRefused>),
+    Order(Result<AddedOrder, OrderRefusal>),
 }
 
 /// The recorded answer to a run. Its form tells what was created, because the schedule may have changed since.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RecordedScheduleRun {
-    Events(Vec<Sequenced>),
-    Orders(Vec<Added>),
-    Task(RunTask),
+    Events(Vec<SequencedEvent>),
+    Orders(Vec<AddedOrder>),
+    Task(RunReceipt),
 }
 
 impl RecordedScheduleRun {
@@ -35,7 +35,7 @@ impl RecordedScheduleRun {
             Self::Orders(orders) => {
                 orders.into_iter().next().map(|added| ScheduleRunResult::Order(Ok(added)))
             }
-            Self::Task(task) => Some(ScheduleRunResult::Task(RunTask { repeated: true, ..task })),
+            Self::Task(task) => Some(ScheduleRunResult::Task(RunReceipt { repeated: true, ..task })),
         }
     }
 }
@@ -53,56 +53,58 @@ impl Engine {
     pub async fn run_schedule_idempotent(
         &self,
         name: &ScheduleName,
-        idempotency: Option<Idempotency>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
         let setup = self.setup();
         let Some(schedule) = setup.schedules.iter().find(|schedule| schedule.name == *name) else {
             return Ok(None);
         };
         match &schedule.action {
-            Makes::Event(event) => {
+            FireAction::EmitEvent(event) => {
                 let mut event = NewEvent::clone(event);
                 event.context.insert("schedule".into(), name.to_string());
                 self.emit_scheduled_event(event, idempotency).await
             }
-            Makes::Run(run) => self.run_scheduled_collection(run.clone(), idempotency).await,
-            Makes::Order(order) => self.add_scheduled_order(NewOrder::clone(order), idempotency).await,
+            FireAction::RunCollection(run) => self.run_scheduled_collection(run.clone(), idempotency).await,
+            FireAction::AddOrder(order) => {
+                self.add_scheduled_order(NewOrder::clone(order), idempotency).await
+            }
         }
     }
 
     /// The answer recorded for an earlier run of a schedule under this key; None if there is no key, or it is new.
     pub async fn find_recorded_schedule_run(
         &self,
-        idempotency: Option<&Idempotency>,
+        idempotency: Option<&IdempotencyKey>,
     ) -> Result<Option<ScheduleRunResult>, EmitError> {
         let Some(used) = idempotency else { return Ok(None) };
-        let recorded = self.store().recorded_answer(used.clone()).await.map_err(EmitError::Store)?;
+        let recorded = self.store().find_idempotency_record(used.clone()).await.map_err(EmitError::Store)?;
         let Some(text) = recorded.map_err(EmitError::Refused)? else { return Ok(None) };
         let result = serde_json::from_str(&text).ok().and_then(RecordedScheduleRun::into_result);
-        result.map(Some).ok_or_else(|| Refused::IdempotencyConflict(used.key.clone()).into())
+        result.map(Some).ok_or_else(|| IdempotencyError::Conflict(used.key.clone()).into())
     }
 
     async fn emit_scheduled_event(
         &self,
         event: NewEvent,
-        idempotency: Option<Idempotency>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
-        let receipt = self.emit(Emission { events: vec![event], idempotency }).await?;
+        let receipt = self.emit(EmitBatch { events: vec![event], idempotency }).await?;
         Ok(receipt.events.first().map(|event| (ScheduleRunResult::Event(event.id), receipt.repeated)))
     }
 
     async fn run_scheduled_collection(
         &self,
-        run: NewRun,
-        idempotency: Option<Idempotency>,
+        run: NewCollectionRun,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
         match self.run_collection(run, idempotency).await? {
             Ok(result) => {
                 let repeated = result.repeated;
                 Ok(Some((ScheduleRunResult::Task(result), repeated)))
             }
-            Err(RunRefused::NoSuchPair(_)) => Ok(None),
-            Err(RunRefused::Idempotency(conflict)) => Err(conflict.into()),
+            Err(RunRefusal::NoSuchCollection(_)) => Ok(None),
+            Err(RunRefusal::Idempotency(conflict)) => Err(conflict.into()),
         }
     }
 
@@ -110,7 +112,7 @@ impl Engine {
     async fn add_scheduled_order(
         &self,
         order: NewOrder,
-        idempotency: Option<Idempotency>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<Option<(ScheduleRunResult, bool)>, EmitError> {
         let batch = OrderBatch { orders: vec![order], reuse_ended_ids: true, idempotency };
         match self.add_orders(batch).await? {
@@ -118,10 +120,10 @@ impl Engine {
                 let added = receipt.orders.into_iter().next();
                 Ok(added.map(|added| (ScheduleRunResult::Order(Ok(added)), receipt.repeated)))
             }
-            Err(OrdersRefused::Order(_, refused)) => {
+            Err(OrderBatchRefusal::Order(_, refused)) => {
                 Ok(Some((ScheduleRunResult::Order(Err(refused)), false)))
             }
-            Err(OrdersRefused::Idempotency(conflict)) => Err(conflict.into()),
+            Err(OrderBatchRefusal::Idempotency(conflict)) => Err(conflict.into()),
         }
     }
 }

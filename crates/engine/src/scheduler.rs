@@ -23,7 +23,8 @@ async fn schedule_ahead(node: Arc<Node>) {
     let mut saturated = node.is_saturated.subscribe();
     while saturated.wait_for(|saturated| *saturated).await.is_ok() {
         if node.time_source.is_in_service()
-            && let Err(error) = node.store.schedule(2 * node.slots.total(), node.time_source.now()).await
+            && let Err(error) =
+                node.store.schedule_tasks(2 * node.slots.total(), node.time_source.now()).await
         {
             node.count_store_error();
             tracing::debug!(%error, "could not select tasks ahead; retrying, claims select tasks themselves meanwhile");

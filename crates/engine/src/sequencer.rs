@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::NewEvent;
-use pointsman_core::store::{Claims, Emission, Receipt, Refused, StoreError};
+use pointsman_core::store::{ClaimResult, EmitBatch, EmitReceipt, IdempotencyError, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ impl EmissionLoad {
     /// The load of the smallest emission.
     const SMALLEST: Self = Self { emissions: 1, events: 1, bytes: size_of::<NewEvent>() };
 
-    fn from_emission(emission: &Emission) -> Self {
+    fn from_emission(emission: &EmitBatch) -> Self {
         let bytes = emission.events.iter().map(event_size).sum();
         Self { emissions: 1, events: emission.events.len(), bytes }
     }
@@ -112,11 +112,11 @@ impl Drop for LoadReservation {
     }
 }
 
-type EmitResult = Result<Receipt, EmitError>;
+type EmitResult = Result<EmitReceipt, EmitError>;
 
 #[derive(Debug)]
 struct PendingEmission {
-    emission: Emission,
+    emission: EmitBatch,
     reply: oneshot::Sender<EmitResult>,
     reservation: LoadReservation,
 }
@@ -130,7 +130,7 @@ pub(crate) struct EmissionSender {
 
 impl EmissionSender {
     /// Returns when the events are durable.
-    pub(crate) async fn emit(&self, emission: Emission) -> EmitResult {
+    pub(crate) async fn emit(&self, emission: EmitBatch) -> EmitResult {
         let reservation =
             LoadReservation::try_reserve(&self.waiting_load, EmissionLoad::from_emission(&emission))
                 .ok_or(EmitError::Overloaded)?;
@@ -253,8 +253,8 @@ impl Sequencer {
         match node.store.append(emissions, node.build_claim(&reserved), now).await {
             Ok((receipts, mut claims)) => {
                 self.report_journaled(&receipts, watched_emissions.as_deref());
-                if claims.turned_away > 0 {
-                    node.slots.record_missed(claims.turned_away);
+                if claims.new_tasks_without_slot > 0 {
+                    node.slots.record_missed(claims.new_tasks_without_slot);
                 }
                 node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
                 self.wake_worker_if_needed(&claims, delayed);
@@ -278,7 +278,7 @@ impl Sequencer {
     }
 
     /// Reserves slots for the tasks that this batch will create.
-    fn reserve_slots(&self, emissions: &[Emission]) -> ReservedSlots {
+    fn reserve_slots(&self, emissions: &[EmitBatch]) -> ReservedSlots {
         let slots = &self.node.slots;
         let free = slots.available_count();
         if free == 0 || slots.is_store_failing() {
@@ -293,19 +293,19 @@ impl Sequencer {
     }
 
     /// Wakes the worker if this claim left ready tasks, or if the batch creates tasks that are due later.
-    fn wake_worker_if_needed(&self, claims: &Claims, delayed: bool) {
-        if claims.more || delayed {
+    fn wake_worker_if_needed(&self, claims: &ClaimResult, delayed: bool) {
+        if claims.has_more || delayed {
             self.node.signals.notify_work();
         }
     }
 
     fn report_journaled(
         &self,
-        receipts: &[Result<Receipt, Refused>],
-        watched_emissions: Option<&[Emission]>,
+        receipts: &[Result<EmitReceipt, IdempotencyError>],
+        watched_emissions: Option<&[EmitBatch]>,
     ) {
         let node = &self.node;
-        let is_new = |receipt: &&Receipt| !receipt.repeated;
+        let is_new = |receipt: &&EmitReceipt| !receipt.repeated;
         let new = receipts.iter().flatten().filter(is_new);
         node.metrics.events_emitted.inc_by(new.clone().map(|receipt| receipt.events.len() as u64).sum());
         // So that a producer that emits and then reads finds its events.
@@ -339,7 +339,7 @@ mod tests {
     }
 
     fn enqueue_emission(sender: &mpsc::UnboundedSender<PendingEmission>) {
-        let emission = Emission { events: vec![], idempotency: None };
+        let emission = EmitBatch { events: vec![], idempotency: None };
         let reservation =
             LoadReservation::try_reserve(&Arc::default(), EmissionLoad::from_emission(&emission)).unwrap();
         sender.send(PendingEmission { emission, reply: oneshot::channel().0, reservation }).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::chain::Chain;
-use pointsman_core::fire::{CatchUp, Makes, Overlap};
+use pointsman_core::fire::{CatchUpPolicy, FireAction, OverlapPolicy};
 use pointsman_core::journal::Retention;
 use pointsman_core::route::ChainRoutes;
 use pointsman_core::{HandlerName, Routes, ScheduleName, Tenant, Weight, cron};
@@ -103,25 +103,25 @@ pub struct Setup {
 pub struct ScheduleSpec {
     pub name: ScheduleName,
     pub cron: cron::Schedule,
-    pub action: Makes,
-    pub catch_up: CatchUp,
+    pub action: FireAction,
+    pub catch_up: CatchUpPolicy,
     /// Missed times are caught up only if they are at most this old.
     pub catch_up_window: Duration,
-    pub overlap: Overlap,
+    pub overlap: OverlapPolicy,
     /// Each firing is delayed by a part of this, the same on every node.
     pub jitter: Duration,
 }
 
 impl ScheduleSpec {
     /// A schedule with the default policies.
-    pub fn new(name: ScheduleName, when: cron::Schedule, makes: Makes) -> Self {
+    pub fn new(name: ScheduleName, when: cron::Schedule, makes: FireAction) -> Self {
         Self {
             name,
             cron: when,
             action: makes,
-            catch_up: CatchUp::default(),
+            catch_up: CatchUpPolicy::default(),
             catch_up_window: Duration::from_secs(24 * 3600),
-            overlap: Overlap::default(),
+            overlap: OverlapPolicy::default(),
             jitter: Duration::ZERO,
         }
     }

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use pointsman_core::Rule;
-use pointsman_core::chain::{ChainPath, NodeId};
-use pointsman_core::store::Claimed;
-use pointsman_core::task::{QueueOf, Subject};
+use pointsman_core::chain::{ChainNodeId, ChainPath};
+use pointsman_core::store::ClaimedTask;
+use pointsman_core::task::{QueueSubject, TaskSubject};
 use tokio::sync::Mutex;
 
 /// A pause of queues that was set through this node.
@@ -25,24 +25,26 @@ pub(crate) enum Pause {
     /// A chain was stopped.
     Chain(ChainPath),
     /// A node of a chain was stopped.
-    ChainNode(ChainPath, NodeId),
+    ChainNode(ChainPath, ChainNodeId),
 }
 
 impl Pause {
-    fn applies_to(&self, task: &Claimed, queue: &QueueOf) -> bool {
+    fn applies_to(&self, task: &ClaimedTask, queue: &QueueSubject) -> bool {
         match (self, queue) {
-            (Self::Rule(rule), queue) => rule.holds(&task.handler, queue, task.subject.tenant()),
-            (Self::Chain(path), QueueOf::Node { chain, .. }) => path == chain,
-            (Self::ChainNode(path, stopped), QueueOf::Node { chain, node }) => {
+            (Self::Rule(rule), queue) => rule.applies_to_queue(&task.handler, queue, task.subject.tenant()),
+            (Self::Chain(path), QueueSubject::ChainNode { chain, .. }) => path == chain,
+            (Self::ChainNode(path, stopped), QueueSubject::ChainNode { chain, node }) => {
                 path == chain && stopped == node
             }
-            (Self::Chain(_) | Self::ChainNode(..), QueueOf::Events | QueueOf::Collection(_)) => false,
+            (Self::Chain(_) | Self::ChainNode(..), QueueSubject::Events | QueueSubject::Collection(_)) => {
+                false
+            }
         }
     }
 
     fn has_same_scope(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Rule(one), Self::Rule(other)) => one.same_place(other),
+            (Self::Rule(one), Self::Rule(other)) => one.replaces(other),
             (Self::Chain(one), Self::Chain(other)) => one == other,
             (Self::ChainNode(chain, node), Self::ChainNode(other, of_other)) => {
                 chain == other && node == of_other
@@ -115,7 +117,7 @@ impl StartGate {
     }
 
     /// Whether a pause that was set after this version applies to the task.
-    pub(crate) fn is_paused_since(&self, version: PauseVersion, task: &Claimed) -> bool {
+    pub(crate) fn is_paused_since(&self, version: PauseVersion, task: &ClaimedTask) -> bool {
         let pauses = self.pauses.read().unwrap_or_else(PoisonError::into_inner);
         if pauses.count == version.0 {
             return false;
@@ -126,10 +128,12 @@ impl StartGate {
     }
 }
 
-fn queue_of_subject(subject: &Subject) -> QueueOf {
+fn queue_of_subject(subject: &TaskSubject) -> QueueSubject {
     match subject {
-        Subject::Event(_) => QueueOf::Events,
-        Subject::Run(run) => QueueOf::Collection(run.pair.collection.clone()),
-        Subject::Step(step) => QueueOf::Node { chain: step.order.chain.clone(), node: step.node.clone() },
+        TaskSubject::Event(_) => QueueSubject::Events,
+        TaskSubject::CollectionRun(run) => QueueSubject::Collection(run.source_collection.collection.clone()),
+        TaskSubject::Step(step) => {
+            QueueSubject::ChainNode { chain: step.order.chain.clone(), node: step.node.clone() }
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Claimed, Finished, Sequenced};
-use pointsman_core::task::{EndReason, State, Task};
+use pointsman_core::store::{ClaimedTask, FinishReceipt, SequencedEvent};
+use pointsman_core::task::{ErrorReason, Task, TaskState};
 use pointsman_core::{
-    EventId, HandlerName, HandlingKey, NewEvent, ObjectKey, Status, TaskId, Tenant, Timestamp,
+    EventId, HandlerName, HandlingKey, NewEvent, ObjectKey, TaskId, TaskStatus, Tenant, Timestamp,
 };
 use tokio::sync::broadcast;
 
@@ -22,9 +22,9 @@ pub struct TaskChange {
     pub key: Option<ObjectKey>,
     /// None for a source's task.
     pub event_id: Option<EventId>,
-    pub status: Status,
+    pub status: TaskStatus,
     /// Why it ended in `error`, if not just by a failure.
-    pub reason: Option<EndReason>,
+    pub reason: Option<ErrorReason>,
     pub attempt: u32,
     pub error: Option<String>,
     /// When it will be retried.
@@ -55,7 +55,7 @@ impl TaskChangeNotifier {
     }
 
     /// Reports the tasks that were created for these events.
-    pub(crate) fn notify_created(&self, events: &[NewEvent], sequenced: &[Sequenced], at: Timestamp) {
+    pub(crate) fn notify_created(&self, events: &[NewEvent], sequenced: &[SequencedEvent], at: Timestamp) {
         if !self.has_subscribers() {
             return;
         }
@@ -69,7 +69,7 @@ impl TaskChangeNotifier {
                     collection: event.kind.as_str().into(),
                     key: event.key.clone(),
                     event_id: Some(sequenced.id),
-                    status: Status::New,
+                    status: TaskStatus::New,
                     reason: None,
                     attempt: 0,
                     error: None,
@@ -81,9 +81,9 @@ impl TaskChangeNotifier {
     }
 
     /// Reports that an attempt starts.
-    pub(crate) fn notify_attempt_started(&self, task: &Claimed, at: Timestamp) {
+    pub(crate) fn notify_attempt_started(&self, task: &ClaimedTask, at: Timestamp) {
         if self.has_subscribers() {
-            self.send(change_from_claim(&ClaimSummary::from_claimed(task), Status::Locked, at));
+            self.send(change_from_claim(&ClaimSummary::from_claimed(task), TaskStatus::Locked, at));
         }
     }
 
@@ -91,7 +91,7 @@ impl TaskChangeNotifier {
     pub(crate) fn notify_attempt_finished(
         &self,
         task: &ClaimSummary,
-        finished: &Finished,
+        finished: &FinishReceipt,
         error: Option<&str>,
         at: Timestamp,
     ) {
@@ -107,18 +107,18 @@ impl TaskChangeNotifier {
 
     /// Reports a task that was created for a source, freed from a dead node, or changed by an operator.
     pub(crate) fn notify_task_state(&self, task: Task, at: Timestamp) {
-        let due = match task.life.state {
-            State::New { due } => Some(due),
-            State::Scheduled
-            | State::Locked(_)
-            | State::Done
-            | State::Error { .. }
-            | State::Missing { .. } => None,
+        let due = match task.lifecycle.state {
+            TaskState::New { due } => Some(due),
+            TaskState::Scheduled
+            | TaskState::Locked(_)
+            | TaskState::Done
+            | TaskState::Error { .. }
+            | TaskState::Missing { .. } => None,
         };
         self.send(TaskChange {
-            status: task.life.state.status(),
-            reason: task.life.state.reason(),
-            attempt: task.life.attempt,
+            status: task.lifecycle.state.status(),
+            reason: task.lifecycle.state.error_reason(),
+            attempt: task.lifecycle.attempt,
             event_id: task.event,
             id: task.id,
             handler: task.handler,
@@ -137,7 +137,7 @@ impl TaskChangeNotifier {
     }
 }
 
-fn change_from_claim(task: &ClaimSummary, status: Status, at: Timestamp) -> TaskChange {
+fn change_from_claim(task: &ClaimSummary, status: TaskStatus, at: Timestamp) -> TaskChange {
     TaskChange {
         id: task.id.clone(),
         handler: task.handler.clone(),
@@ -164,12 +164,12 @@ fn parse_handler_name(id: &TaskId, kind: &HandlingKey) -> Option<HandlerName> {
 mod tests {
     use super::*;
     use pointsman_core::TaskSeq;
-    use pointsman_core::task::Realm;
+    use pointsman_core::task::TaskIdNamespace;
 
     #[test]
     fn handler_name_is_parsed_from_the_task_id() {
         let kind = HandlingKey::new("a_b.c_d").unwrap();
-        let id = TaskId::new("in_dex_a", kind.as_str(), Realm(1).uuid(TaskSeq(9)));
+        let id = TaskId::new("in_dex_a", kind.as_str(), TaskIdNamespace(1).uuid_of_seq(TaskSeq(9)));
         assert_eq!(parse_handler_name(&id, &kind).unwrap().as_str(), "in_dex_a");
         assert_eq!(parse_handler_name(&TaskId::from_text("nonsense"), &kind), None);
     }

@@ -4,7 +4,7 @@
 //! never dropped on one of its own threads.
 
 use pointsman_core::EventId;
-use pointsman_core::store::{Listener, Signal};
+use pointsman_core::store::{StoreListener, StoreSignal};
 use tokio::sync::{Notify, watch};
 
 #[derive(Debug)]
@@ -42,11 +42,11 @@ impl WakeSignals {
     }
 }
 
-impl Listener for WakeSignals {
-    fn heard(&self, signal: Signal) {
+impl StoreListener for WakeSignals {
+    fn on_signal(&self, signal: StoreSignal) {
         match signal {
-            Signal::Journal(head) => self.advance_journal_head(head),
-            Signal::Work => self.notify_work(),
+            StoreSignal::JournalGrew(head) => self.advance_journal_head(head),
+            StoreSignal::TasksReady => self.notify_work(),
         }
     }
 }

@@ -10,9 +10,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{Claims, Ending, Finished, StoreError};
-use pointsman_core::task::Rejected;
-use pointsman_core::{Timestamp, store::Claim};
+use pointsman_core::store::{ClaimResult, FinishReceipt, FinishedAttempt, StoreError};
+use pointsman_core::task::TaskRejection;
+use pointsman_core::{Timestamp, store::ClaimRequest};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -98,7 +98,8 @@ impl Worker {
             .fresh_reserve_duration()
             .unwrap_or(Duration::MAX)
             .min(self.node.settings.sweep_interval);
-        let due = self.next_due.map_or(max, |due| due.since(self.node.time_source.now()).max(MIN_SLEEP));
+        let due =
+            self.next_due.map_or(max, |due| due.duration_since(self.node.time_source.now()).max(MIN_SLEEP));
         due.min(max)
     }
 
@@ -120,7 +121,7 @@ impl Worker {
                 self.record_recovery();
                 if has_claim {
                     // More tasks, but none for this node: claiming again at once would find none either.
-                    self.may_have_work = claims.more && !claims.tasks.is_empty();
+                    self.may_have_work = claims.has_more && !claims.tasks.is_empty();
                     self.next_due = earliest(
                         claims.next_due,
                         self.next_due.filter(|due| *due > self.node.time_source.now()),
@@ -136,20 +137,21 @@ impl Worker {
         }
     }
 
-    async fn send_ends_or_claim(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
+    async fn send_ends_or_claim(&mut self, claim: Option<ClaimRequest>) -> Result<ClaimResult, StoreError> {
         if !self.unsent_ends.is_empty() {
             return self.send_ends(claim).await;
         }
         match claim {
-            Some(claim) => self.node.store.claim(claim, self.node.time_source.now()).await,
-            None => Ok(Claims::default()),
+            Some(claim) => self.node.store.claim_tasks(claim, self.node.time_source.now()).await,
+            None => Ok(ClaimResult::default()),
         }
     }
 
-    async fn send_ends(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
-        let endings: Vec<Ending> = self.unsent_ends.iter().map(|ended| ended.ending.clone()).collect();
+    async fn send_ends(&mut self, claim: Option<ClaimRequest>) -> Result<ClaimResult, StoreError> {
+        let endings: Vec<FinishedAttempt> =
+            self.unsent_ends.iter().map(|ended| ended.ending.clone()).collect();
         let at = self.node.time_source.now();
-        let (results, claims) = self.node.store.finish(endings, claim, at).await?;
+        let (results, claims) = self.node.store.finish_attempts(endings, claim, at).await?;
         for (ended, result) in std::mem::take(&mut self.unsent_ends).into_iter().zip(results) {
             self.report_end(ended, result, at);
         }
@@ -157,13 +159,18 @@ impl Worker {
     }
 
     /// Reports whether the store accepted an end.
-    fn report_end(&mut self, ended: EndedAttempt, result: Result<Finished, Rejected>, at: Timestamp) {
+    fn report_end(
+        &mut self,
+        ended: EndedAttempt,
+        result: Result<FinishReceipt, TaskRejection>,
+        at: Timestamp,
+    ) {
         let node = &self.node;
         let task = &ended.task;
         match result {
             Ok(finished) => {
                 node.report_finished_attempt(&ended, &finished, at);
-                let delays = ended.ending.emits.iter().filter_map(|emit| emit.due);
+                let delays = ended.ending.emitted_events.iter().filter_map(|emit| emit.due);
                 self.next_due = delays.chain(finished.due).chain(self.next_due).min();
             }
             Err(rejected) => {

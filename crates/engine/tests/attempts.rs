@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::event::MAX_DEPTH;
-use pointsman_core::store::{Ended, Tasks};
-use pointsman_core::task::{AttemptEnd, EndReason, Level, LogLine};
-use pointsman_core::{Event, NewEvent, Status};
-use pointsman_engine::{AttemptOutcome, Delivery, Engine};
+use pointsman_core::event::MAX_CAUSE_DEPTH;
+use pointsman_core::store::{AttemptResult, Tasks};
+use pointsman_core::task::{AttemptOutcome, ErrorReason, LogLevel, LogLine};
+use pointsman_core::{Event, NewEvent, TaskStatus};
+use pointsman_engine::{Delivery, Engine, HandlerOutcome};
 
 async fn list_all_events(engine: &Engine) -> Vec<Arc<Event>> {
     list_emitted(engine).await
@@ -24,20 +24,23 @@ async fn a_failure_is_retried_and_then_final() {
     let engine = TestEngineBuilder::default()
         .handler(
             "h",
-            |d: Delivery| async move { AttemptOutcome::failed(format!("fault {}", d.task.attempt)) },
+            |d: Delivery| async move { HandlerOutcome::failed(format!("fault {}", d.task.attempt)) },
         )
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let retry = watcher.wait_for(|c| c.attempt == 1 && c.status == Status::New).await;
+    let retry = watcher.wait_for(|c| c.attempt == 1 && c.status == TaskStatus::New).await;
     assert!(retry.due_at.is_some() && retry.error.as_deref() == Some("fault 1"));
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    assert_eq!((ended.status, ended.attempt, ended.error.as_deref()), (Status::Error, 3, Some("fault 3")));
-    let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
+    assert_eq!(
+        (ended.status, ended.attempt, ended.error.as_deref()),
+        (TaskStatus::Error, 3, Some("fault 3"))
+    );
+    let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.attempts.len(), 3);
-    assert_eq!(task.life.retries, 2);
+    assert_eq!(task.lifecycle.retries, 2);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -46,8 +49,13 @@ async fn a_handler_may_declare_a_failure_final() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("h", |_| async {
-            let ended = Ended::Failed { error: "no use".into(), code: 1, after: None, last: true };
-            AttemptOutcome { ended, ..AttemptOutcome::done() }
+            let ended = AttemptResult::Failed {
+                error: "no use".into(),
+                return_code: 1,
+                retry_at: None,
+                permanent: true,
+            };
+            HandlerOutcome { ended, ..HandlerOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
@@ -55,7 +63,7 @@ async fn a_handler_may_declare_a_failure_final() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    assert_eq!((ended.status, ended.attempt), (Status::Error, 1));
+    assert_eq!((ended.status, ended.attempt), (TaskStatus::Error, 1));
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -73,7 +81,7 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
                     1 => snoozed_outcome(until),
                     _ => {
                         early.fetch_or(now() < until, Ordering::SeqCst);
-                        AttemptOutcome::done()
+                        HandlerOutcome::done()
                     }
                 }
             }
@@ -83,10 +91,10 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    assert_eq!((ended.status, ended.attempt), (Status::Done, 2));
+    assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 2));
     assert!(!early.load(Ordering::SeqCst));
-    let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
-    assert_eq!(task.life.retries, 0);
+    let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
+    assert_eq!(task.lifecycle.retries, 0);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -94,7 +102,7 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
 async fn a_delayed_event_is_not_handled_before_its_time() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("h", |_| async { AttemptOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::done() })
         .route("a", "h")
         .start(&store)
         .await;
@@ -119,7 +127,7 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
             async move {
                 d.cancel.cancelled().await;
                 cancelled.store(true, Ordering::SeqCst);
-                AttemptOutcome::done()
+                HandlerOutcome::done()
             }
         }
     };
@@ -128,7 +136,7 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
             "h",
             |spec| {
                 spec.timeout = Duration::from_millis(30);
-                spec.def.retry.max = 0;
+                spec.def.retry.max_retries = 0;
             },
             handler,
         )
@@ -138,7 +146,7 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    assert_eq!((ended.status, ended.error.as_deref()), (Status::Error, Some("timed out after 30ms")));
+    assert_eq!((ended.status, ended.error.as_deref()), (TaskStatus::Error, Some("timed out after 30ms")));
     assert!(cancelled.load(Ordering::SeqCst));
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -168,7 +176,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
             "h",
             |spec| {
                 spec.timeout = Duration::from_millis(10);
-                spec.def.retry.max = 0;
+                spec.def.retry.max_retries = 0;
             },
             handler,
         )
@@ -177,7 +185,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    assert_eq!(watcher.wait_for_ended(1).await[0].status, Status::Error);
+    assert_eq!(watcher.wait_for_ended(1).await[0].status, TaskStatus::Error);
     assert!(cleaned.load(Ordering::SeqCst));
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -188,7 +196,7 @@ async fn a_panic_is_a_failure_with_its_message() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             assert!(d.task.attempt > 1, "first time unlucky");
-            AttemptOutcome::done()
+            HandlerOutcome::done()
         })
         .route("a", "h")
         .start(&store)
@@ -197,7 +205,7 @@ async fn a_panic_is_a_failure_with_its_message() {
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let failed = watcher.wait_for(|c| c.error.is_some()).await;
     assert_eq!(failed.error.as_deref(), Some("the handler panicked: first time unlucky"));
-    assert_eq!(watcher.wait_for_ended(1).await[0].status, Status::Done);
+    assert_eq!(watcher.wait_for_ended(1).await[0].status, TaskStatus::Done);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -208,12 +216,17 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
         .handler("h", |d: Delivery| async move {
             let emits = vec![keyed_event("b", "y"), keyed_event("b", "z")];
             let ended = match d.task.attempt {
-                1 => Ended::Failed { error: "once".into(), code: 1, after: None, last: false },
-                _ => Ended::Succeeded { result: None },
+                1 => AttemptResult::Failed {
+                    error: "once".into(),
+                    return_code: 1,
+                    retry_at: None,
+                    permanent: false,
+                },
+                _ => AttemptResult::Succeeded { result: None },
             };
-            AttemptOutcome { ended, emits, ..AttemptOutcome::done() }
+            HandlerOutcome { ended, emits, ..HandlerOutcome::done() }
         })
-        .handler("next", |_| async { AttemptOutcome::done() })
+        .handler("next", |_| async { HandlerOutcome::done() })
         .route("a", "h")
         .route("b", "next")
         .start(&store)
@@ -236,18 +249,18 @@ async fn an_event_storm_is_stopped() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("again", |_| async {
-            AttemptOutcome { emits: vec![keyed_event("a", "x")], ..AttemptOutcome::done() }
+            HandlerOutcome { emits: vec![keyed_event("a", "x")], ..HandlerOutcome::done() }
         })
         .route("a", "again")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let ended = watcher.wait_for(|c| c.status == Status::Error).await;
+    let ended = watcher.wait_for(|c| c.status == TaskStatus::Error).await;
     assert!(ended.error.unwrap().contains("event storm"));
     assert_eq!(ended.attempt, 1);
     let events = list_all_events(&engine).await;
-    assert_eq!(events.len(), usize::from(MAX_DEPTH) + 1);
+    assert_eq!(events.len(), usize::from(MAX_CAUSE_DEPTH) + 1);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -257,9 +270,9 @@ async fn a_handler_may_not_emit_engine_events() {
         let store = in_memory_store();
         let engine = TestEngineBuilder::default()
             .handler("h", move |_| async move {
-                AttemptOutcome {
+                HandlerOutcome {
                     emits: vec![keyed_event("b", "x"), keyed_event(kind, "x")],
-                    ..AttemptOutcome::done()
+                    ..HandlerOutcome::done()
                 }
             })
             .route("a", "h")
@@ -267,7 +280,7 @@ async fn a_handler_may_not_emit_engine_events() {
             .await;
         let mut watcher = TaskWatcher::new(&engine);
         emit(&engine, vec![keyed_event("a", "x")]).await;
-        assert_eq!(watcher.wait_for_ended(1).await[0].status, Status::Error, "{kind}");
+        assert_eq!(watcher.wait_for_ended(1).await[0].status, TaskStatus::Error, "{kind}");
         assert_eq!(list_all_events(&engine).await.len(), 1, "{kind}");
         engine.stop(TEST_TIMEOUT).await;
     }
@@ -280,10 +293,10 @@ async fn log_lines_are_kept_in_order_up_to_the_limit() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..LINES {
-                d.log.write_line(now(), Level::Info, format!("line {n}")).await;
+                d.log.write_line(now(), LogLevel::Info, format!("line {n}")).await;
             }
-            let last = LogLine { time: now(), level: Level::Info, message: "with the end".into() };
-            AttemptOutcome { logs: vec![last], ..AttemptOutcome::done() }
+            let last = LogLine { time: now(), level: LogLevel::Info, message: "with the end".into() };
+            HandlerOutcome { logs: vec![last], ..HandlerOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
@@ -291,7 +304,7 @@ async fn log_lines_are_kept_in_order_up_to_the_limit() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    let page = store.logs(&ended.id, 0, 20_000).await.unwrap().unwrap();
+    let page = store.read_logs(&ended.id, 0, 20_000).await.unwrap().unwrap();
     assert_eq!(page.lines.len(), 10_001);
     for (n, stored) in page.lines[..10_000].iter().enumerate() {
         assert_eq!(stored.line.message, format!("line {n}"));
@@ -306,9 +319,9 @@ async fn log_lines_of_attempts_do_not_mix_and_failed_attempts_keep_theirs() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..50 {
-                d.log.write_line(now(), Level::Info, format!("{} {n}", d.task.attempt)).await;
+                d.log.write_line(now(), LogLevel::Info, format!("{} {n}", d.task.attempt)).await;
             }
-            if d.task.attempt == 1 { AttemptOutcome::failed("once") } else { AttemptOutcome::done() }
+            if d.task.attempt == 1 { HandlerOutcome::failed("once") } else { HandlerOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
@@ -316,7 +329,7 @@ async fn log_lines_of_attempts_do_not_mix_and_failed_attempts_keep_theirs() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, (0..20).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
     for ended in watcher.wait_for_ended(20).await {
-        let page = store.logs(&ended.id, 0, 1000).await.unwrap().unwrap();
+        let page = store.read_logs(&ended.id, 0, 1000).await.unwrap().unwrap();
         let lines: Vec<_> = page.lines.iter().map(|l| l.line.message.clone()).collect();
         let expected: Vec<_> = (1..=2).flat_map(|a| (0..50).map(move |n| format!("{a} {n}"))).collect();
         assert_eq!(lines, expected);
@@ -330,17 +343,17 @@ async fn a_cancelled_task_ends_its_attempt() {
     let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             d.cancel.cancelled().await;
-            AttemptOutcome::done()
+            HandlerOutcome::done()
         })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    let running = watcher.wait_for(|c| c.status == Status::Locked).await;
+    let running = watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
     engine.cancel_task(&running.id).await.unwrap().unwrap();
-    let result = watcher.wait_for(|c| c.status == Status::Error).await;
-    assert_eq!(result.reason, Some(EndReason::Canceled));
+    let result = watcher.wait_for(|c| c.status == TaskStatus::Error).await;
+    assert_eq!(result.reason, Some(ErrorReason::Canceled));
     assert!(engine.metrics_text().await.contains("tasks_ended_total{handler=\"h\",status=\"error\"} 1"));
     within_timeout("the slot to be free", async {
         while !engine.metrics_text().await.contains("pointsman_slots_busy 0") {
@@ -348,8 +361,8 @@ async fn a_cancelled_task_ends_its_attempt() {
         }
     })
     .await;
-    let (task, _) = store.task(&running.id).await.unwrap().unwrap();
-    assert_eq!(task.life.state.status(), Status::Error);
-    assert_eq!(task.attempts.last().unwrap().end, AttemptEnd::Canceled);
+    let (task, _) = store.read_task(&running.id).await.unwrap().unwrap();
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
+    assert_eq!(task.attempts.last().unwrap().outcome, AttemptOutcome::Canceled);
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::*;
 use pointsman_core::NewEvent;
 use pointsman_core::store::Registry;
-use pointsman_engine::{AttemptOutcome, BoundedRun, BoundedRunError};
+use pointsman_engine::{BoundedRun, BoundedRunError, HandlerOutcome};
 use pointsman_store_sqlite::SqliteStore;
 
 fn two_handler_engine(calls: &CallLog) -> TestEngineBuilder {
@@ -55,7 +55,7 @@ async fn a_bounded_run_starts_no_more_attempts_than_its_limit() {
     assert_eq!(calls.entries().len(), 25);
     engine.stop(TEST_TIMEOUT).await;
     assert_eq!(calls.entries().len(), 25);
-    let queues = store.queues(None).await.unwrap();
+    let queues = store.list_queues(None).await.unwrap();
     let left: u64 = queues.iter().map(|queue| queue.ready + queue.scheduled + queue.running).sum();
     assert_eq!(left, 75);
 }
@@ -71,8 +71,8 @@ async fn only_the_named_handlers_are_run() {
     watcher.wait_for_ended(3).await;
     within_timeout("the bound", engine.wait_for_attempt_limit()).await;
     assert_eq!(calls.entries(), ["other"; 3]);
-    let nodes = store.nodes().await.unwrap();
-    assert_eq!(nodes[0].abilities.handlers, [handler_name("other")].into());
+    let nodes = store.list_nodes().await.unwrap();
+    assert_eq!(nodes[0].capabilities.handlers, [handler_name("other")].into());
     engine.stop(Duration::ZERO).await;
 }
 
@@ -84,7 +84,7 @@ async fn a_retried_failure_counts_as_two_attempts() {
         let recorded_calls = recorded_calls.clone();
         let failing = move |_| {
             recorded_calls.record("ran");
-            async { AttemptOutcome::failed("again") }
+            async { HandlerOutcome::failed("again") }
         };
         TestEngineBuilder::default().handler("h", failing).route("a", "h")
     };
@@ -105,7 +105,7 @@ async fn a_bounded_run_does_not_change_the_registration() {
     register_and_emit(&store, old, vec![keyed_event("c", "w")]).await;
     register_and_emit(&store, two_handler_engine(&calls), vec![keyed_event("a", "x"), keyed_event("b", "y")])
         .await;
-    let before = store.registration().await.unwrap();
+    let before = store.read_merged_registration().await.unwrap();
     // It knows one of the handlers, and no routes at all.
     let mut guest = TestEngineBuilder::default().handler("other", recording_handler(&calls));
     guest.settings.bounded_run = Some(bounded_run(&[], 1));
@@ -115,9 +115,9 @@ async fn a_bounded_run_does_not_change_the_registration() {
     emit(&engine, vec![keyed_event("a", "z")]).await;
     engine.stop(TEST_TIMEOUT).await;
     assert_eq!(calls.entries(), ["other"]);
-    let after = store.registration().await.unwrap();
+    let after = store.read_merged_registration().await.unwrap();
     assert_eq!((after.handlers, after.routes), (before.handlers, before.routes));
-    let queues = store.queues(None).await.unwrap();
+    let queues = store.list_queues(None).await.unwrap();
     assert_eq!(queues.iter().map(|queue| queue.missing).sum::<u64>(), 0);
     let one = queues.iter().find(|queue| queue.handler == handler_name("one")).unwrap();
     assert_eq!(one.ready, 2, "tasks that the bounded run cannot run wait for other nodes");
@@ -133,7 +133,7 @@ async fn a_bounded_run_with_different_handlers_is_refused() {
         Err(BoundedRunError::NoHandlersRegistered)
     );
     let registered = TestEngineBuilder::default()
-        .handler_with("one", |spec| spec.def.retry.max = 9, recording_handler(&calls))
+        .handler_with("one", |spec| spec.def.retry.max_retries = 9, recording_handler(&calls))
         .route("a", "one");
     register_and_emit(&store, registered, vec![keyed_event("a", "x")]).await;
     assert_eq!(
@@ -146,7 +146,7 @@ async fn a_bounded_run_with_different_handlers_is_refused() {
         Err(BoundedRunError::HandlerNotRegistered(handler_name("other")))
     );
     let engine = bounded_engine(&calls, &[], 1).start(&store).await;
-    assert!(store.nodes().await.unwrap()[0].abilities.handlers.is_empty());
+    assert!(store.list_nodes().await.unwrap()[0].capabilities.handlers.is_empty());
     engine.stop(TEST_TIMEOUT).await;
     assert!(calls.entries().is_empty());
     register_and_emit(&store, two_handler_engine(&calls), vec![]).await;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::store::Registry;
-use pointsman_core::{NewEvent, Place, Rule, RuleKind, Status};
-use pointsman_engine::{AttemptOutcome, Delivery, Setup};
+use pointsman_core::{NewEvent, Rule, RuleKind, RuleScope, TaskStatus};
+use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 
 /// A pause against a flood, over and over: nothing begins between its answer and its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -21,16 +21,16 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
         let (paused, begun) = (paused.clone(), begun.clone());
         move |_: Delivery| {
             begun.fetch_add(usize::from(paused.load(Ordering::SeqCst)), Ordering::SeqCst);
-            async { AttemptOutcome::done() }
+            async { HandlerOutcome::done() }
         }
     };
     let engine =
         TestEngineBuilder::default().handler("index", handler).route("record", "index").start(&store).await;
     let pause = || Rule {
         kind: RuleKind::Pause,
-        place: Place::Handler(handler_name("index")),
+        scope: RuleScope::Handler(handler_name("index")),
         tenant: None,
-        by: "ops".into(),
+        set_by: "ops".into(),
         reason: String::new(),
         since: now(),
     };
@@ -40,7 +40,7 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
                 let engine = engine.clone();
                 tokio::spawn(async move {
                     for _ in 0..5 {
-                        emit(&engine, vec![NewEvent::of(handling_key("record")); 5]).await;
+                        emit(&engine, vec![NewEvent::new(handling_key("record")); 5]).await;
                     }
                 })
             })
@@ -52,12 +52,15 @@ async fn no_attempt_starts_after_a_pause_was_acknowledged() {
         }
         paused.store(false, Ordering::SeqCst);
         assert!(
-            engine.lift_rule(RuleKind::Pause, &Place::Handler(handler_name("index")), None).await.unwrap()
+            engine
+                .lift_rule(RuleKind::Pause, &RuleScope::Handler(handler_name("index")), None)
+                .await
+                .unwrap()
         );
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);
     let all_ran = async {
-        while store.queues(None).await.unwrap().iter().any(|queue| queue.ready + queue.running > 0) {
+        while store.list_queues(None).await.unwrap().iter().any(|queue| queue.ready + queue.running > 0) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -73,14 +76,14 @@ async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
     for _ in 0..500 {
         let racers = ["a", "b"].map(|handler| {
             let setup =
-                TestEngineBuilder::default().handler(handler, |_| async { AttemptOutcome::done() }).setup;
+                TestEngineBuilder::default().handler(handler, |_| async { HandlerOutcome::done() }).setup;
             let engine = engine.clone();
             tokio::spawn(async move { engine.reconfigure(setup).await.unwrap() })
         });
         for racer in racers {
             racer.await.unwrap();
         }
-        let stored = store.registration().await.unwrap().handlers.remove(0);
+        let stored = store.read_merged_registration().await.unwrap().handlers.remove(0);
         assert_eq!(engine.setup().handlers[0].def, stored);
     }
     engine.stop(Duration::ZERO).await;
@@ -90,15 +93,22 @@ async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
 async fn watchers_are_notified_of_adopted_tasks() {
     let store = in_memory_store();
     let setup = || {
-        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup
+        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::done() }).route("a", "h").setup
     };
     let mut builder = TestEngineBuilder { setup: setup(), ..TestEngineBuilder::default() };
     builder.settings.sweep_interval = Duration::from_millis(10);
     let engine = builder.start(&store).await;
-    let place = Place::Handler(handler_name("h"));
+    let place = RuleScope::Handler(handler_name("h"));
     let (by, reason) = ("ops".to_owned(), String::new());
     engine
-        .set_rule(Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() })
+        .set_rule(Rule {
+            kind: RuleKind::Pause,
+            scope: place,
+            tenant: None,
+            set_by: by,
+            reason,
+            since: now(),
+        })
         .await
         .unwrap();
     let receipt = emit(&engine, vec![keyed_event("a", "x"), keyed_event("a", "y")]).await;
@@ -106,7 +116,7 @@ async fn watchers_are_notified_of_adopted_tasks() {
     let tasks: Vec<_> = receipt.events.into_iter().flat_map(|event| event.tasks).collect();
     for id in &tasks {
         wait_until("a missing task", || async {
-            read_task(&store, id).await.life.state.status() == Status::Missing
+            read_task(&store, id).await.lifecycle.state.status() == TaskStatus::Missing
         })
         .await;
     }
@@ -115,7 +125,7 @@ async fn watchers_are_notified_of_adopted_tasks() {
     assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 2);
     for id in &tasks {
         let change = watcher.next().await;
-        assert_eq!((&change.id, change.status), (id, Status::New));
+        assert_eq!((&change.id, change.status), (id, TaskStatus::New));
     }
     engine.stop(TEST_TIMEOUT).await;
 }

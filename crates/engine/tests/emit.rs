@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::EventId;
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Emission, Idempotency, Refused};
-use pointsman_engine::{AttemptOutcome, EmitError, Engine};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{EmitBatch, IdempotencyError, IdempotencyKey};
+use pointsman_engine::{EmitError, Engine, HandlerOutcome};
 
 async fn list_journal_ids(engine: &Engine) -> Vec<EventId> {
     let (mut ids, mut after) = (Vec::new(), EventId::ZERO);
     loop {
-        let page = engine.observer().read_page(&Filter::default(), after, None, 1000).await.unwrap();
-        let emitted = page.events.iter().filter(|event| !event.is_engine());
+        let page = engine.observer().read_page(&EventFilter::default(), after, None, 1000).await.unwrap();
+        let emitted = page.events.iter().filter(|event| !event.is_engine_event());
         ids.extend(emitted.map(|event| event.id));
-        if page.scanned >= page.extent.head {
+        if page.scanned_up_to >= page.journal_range.head {
             return ids;
         }
-        after = page.scanned;
+        after = page.scanned_up_to;
     }
 }
 
@@ -33,7 +33,7 @@ async fn concurrent_producers_each_get_their_own_receipt() {
     let folder = tempfile::tempdir().unwrap();
     let store = pointsman_store_sqlite::Sqlite::open(folder.path().join("p.db"), now()).unwrap();
     let engine = TestEngineBuilder::default()
-        .handler("h", |_| async { AttemptOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::done() })
         .route("a", "h")
         .start(&store)
         .await;
@@ -74,7 +74,7 @@ async fn a_dropped_emit_does_not_affect_other_producers() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default().start(&store).await;
     for n in 0..50 {
-        let emission = Emission { events: vec![keyed_event("a", "x")], idempotency: None };
+        let emission = EmitBatch { events: vec![keyed_event("a", "x")], idempotency: None };
         if n % 2 == 0 {
             // Polled once, so that it was handed over, and then dropped.
             let abandoned = engine.emit(emission);
@@ -92,21 +92,24 @@ async fn a_dropped_emit_does_not_affect_other_producers() {
 async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("h", |_| async { AttemptOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::done() })
         .route("a", "h")
         .start(&store)
         .await;
     let emission = |digest: u8| {
-        let idempotency =
-            Some(Idempotency { tenant: Default::default(), key: "once".into(), digest: [digest; 32] });
-        Emission { events: vec![keyed_event("a", "x")], idempotency }
+        let idempotency = Some(IdempotencyKey {
+            tenant: Default::default(),
+            key: "once".into(),
+            request_digest: [digest; 32],
+        });
+        EmitBatch { events: vec![keyed_event("a", "x")], idempotency }
     };
     let racing = (0..100).map(|_| engine.emit(emission(1)));
     let receipts: Vec<_> = futures::future::join_all(racing).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
     let conflict = engine.emit(emission(2)).await;
-    assert!(matches!(conflict, Err(EmitError::Refused(Refused::IdempotencyConflict(_)))));
+    assert!(matches!(conflict, Err(EmitError::Refused(IdempotencyError::Conflict(_)))));
     assert_eq!(list_journal_ids(&engine).await.len(), 1);
     assert_eq!(read_metric(&engine, "pointsman_events_emitted_total"), 1);
     engine.stop(TEST_TIMEOUT).await;
@@ -131,13 +134,13 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
         .await;
     let mut least_written = u64::MAX;
     for round in 0..ROUNDS {
-        let before = store.writer().work().rows();
+        let before = store.writer().status().rows_written();
         let keys = (0..EVENTS).map(|n| format!("{round}.{n}"));
         emit(&engine, keys.map(|key| keyed_event("a", &key)).collect()).await;
         within_timeout("all to begin", begins.wait_for(|count| *count == EVENTS * (round + 1)))
             .await
             .unwrap();
-        least_written = least_written.min(store.writer().work().rows() - before);
+        least_written = least_written.min(store.writer().status().rows_written() - before);
     }
     // The worker may have reserved all slots in some rounds, but not in all.
     let least = 3 * EVENTS as u64; // events, objects, tasks

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::chain::{ChainPath, OrderId};
-use pointsman_core::journal::{Filter, Retention};
+use pointsman_core::journal::{EventFilter, Retention};
 use pointsman_core::store::{Journal, NewOrder};
 use pointsman_core::{Event, EventId, ObjectKey};
-use pointsman_engine::{AttemptOutcome, Engine};
+use pointsman_engine::{Engine, HandlerOutcome};
 use tokio::task::JoinHandle;
 
-fn key_filter(key: &str) -> Filter {
-    Filter { key: Some(ObjectKey::new(key).unwrap()), ..Filter::default() }
+fn key_filter(key: &str) -> EventFilter {
+    EventFilter { key: Some(ObjectKey::new(key).unwrap()), ..EventFilter::default() }
 }
 
 /// Follows the journal until `enough` returns true; `woken` counts how often it was woken.
 fn follow(
     engine: &Engine,
-    filter: Filter,
+    filter: EventFilter,
     mut after: EventId,
     enough: impl Fn(&[Arc<Event>]) -> bool + Send + 'static,
     woken: Arc<AtomicUsize>,
@@ -34,9 +34,9 @@ fn follow(
             engine.observer().wait_for_match(&filter, &mut after).await;
             woken.fetch_add(1, Ordering::Relaxed);
             let page = engine.observer().read_page(&filter, after, None, 100).await.unwrap();
-            assert!(!page.extent.is_torn(after));
+            assert!(!page.journal_range.is_torn(after));
             received.extend(page.events);
-            after = page.scanned;
+            after = page.scanned_up_to;
         }
         received
     })
@@ -49,10 +49,10 @@ fn event_ids(events: &[Arc<Event>]) -> Vec<EventId> {
 /// Where the journal ends, as the tail has it from now on.
 async fn wait_for_tail(engine: &Engine) -> EventId {
     let head = engine.observer().read_extent().await.unwrap().head;
-    engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap();
+    engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap();
     wait_until("the tail", || async {
         let before = read_metric(engine, "pointsman_journal_reads_total");
-        engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap();
+        engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap();
         read_metric(engine, "pointsman_journal_reads_total") == before
     })
     .await;
@@ -68,8 +68,8 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     const ORDERS: usize = 100;
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("a", |_| async { AttemptOutcome::done() })
-        .handler("b", |_| async { AttemptOutcome::done() })
+        .handler("a", |_| async { HandlerOutcome::done() })
+        .handler("b", |_| async { HandlerOutcome::done() })
         .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
         .start(&store)
         .await;
@@ -86,13 +86,14 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     let all = move |received: &[Arc<Event>]| {
         received.iter().filter(|event| event.kind.as_str() == "FileBasedRemoved").count() == ORDERS
     };
-    let everything: Vec<_> =
-        (0..EVERYTHING).map(|_| follow(&engine, Filter::default(), begin, all, Arc::default())).collect();
+    let everything: Vec<_> = (0..EVERYTHING)
+        .map(|_| follow(&engine, EventFilter::default(), begin, all, Arc::default()))
+        .collect();
 
     let before = read_metric(&engine, "pointsman_journal_reads_total");
     for n in 0..ORDERS {
         let id = Some(OrderId::new(n.to_string()).unwrap());
-        let new = NewOrder { id, ..NewOrder::of(ChainPath::new("/x").unwrap()) };
+        let new = NewOrder { id, ..NewOrder::new(ChainPath::new("/x").unwrap()) };
         engine.add_orders(vec![new]).await.unwrap().unwrap();
     }
     let mut whole = Vec::new();
@@ -129,20 +130,20 @@ async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
         for _ in 0..25 {
             emit(&engine, (0..1000).map(|_| keyed_event("a", "other")).collect()).await;
         }
-        let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
-        while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().more {}
+        let keep = Retention { max_count: Retention::MIN_EVENTS, max_age: Duration::from_secs(86_400) };
+        while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
         let head = engine.observer().read_extent().await.unwrap().head;
-        engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap()
+        engine.observer().read_page(&EventFilter::default(), head, None, 1).await.unwrap()
     };
     let last = tokio::select! {
         () = engine.observer().wait_for_match(&filter, &mut after) => panic!("no matching event was emitted"),
-        page = flood => page.extent.head,
+        page = flood => page.journal_range.head,
     };
     assert_eq!(after, last);
     assert!(engine.observer().read_extent().await.unwrap().is_torn(begin));
     let before = read_metric(&engine, "pointsman_journal_reads_total");
     let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
-    assert!(page.events.is_empty() && !page.extent.is_torn(after));
+    assert!(page.events.is_empty() && !page.journal_range.is_torn(after));
     assert_eq!(read_metric(&engine, "pointsman_journal_reads_total"), before);
 
     let mine = emit(&engine, vec![keyed_event("a", "mine")]).await.events[0].id;

@@ -13,13 +13,13 @@ use handler_support::{
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use pointsman_core::store::{Claimed, Ended};
-use pointsman_core::task::{Level, LogLine, Subject};
+use pointsman_core::store::{AttemptResult, ClaimedTask};
+use pointsman_core::task::{LogLevel, LogLine, TaskSubject};
 use pointsman_core::{Event, Json};
 use pointsman_engine::handlers::command::{
     BadCommand, BadRunAs, CommandHandler, CommandSpec, RunAs, adopt_orphans,
 };
-use pointsman_engine::{AttemptOutcome, Runner};
+use pointsman_engine::{HandlerOutcome, Runner};
 
 fn shell_handler(script: &str) -> CommandHandler {
     command_handler(&["sh", "-c", script])
@@ -30,13 +30,13 @@ fn command_handler(argv: &[&str]) -> CommandHandler {
     CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap()
 }
 
-async fn shell_outcome(script: &str) -> AttemptOutcome {
+async fn shell_outcome(script: &str) -> HandlerOutcome {
     run_attempt(&shell_handler(script), claimed_task()).await.0
 }
 
-async fn shell_output(script: &str, task: Claimed) -> Vec<String> {
+async fn shell_output(script: &str, task: ClaimedTask) -> Vec<String> {
     let (outcome, lines) = run_attempt(&shell_handler(script), task).await;
-    assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
+    assert!(matches!(outcome.ended, AttemptResult::Succeeded { .. }), "{outcome:?}");
     lines.into_iter().map(|line| line.message).collect()
 }
 
@@ -112,8 +112,8 @@ async fn absent_values_have_no_variable() {
 async fn the_event_is_on_stdin_and_reading_it_is_optional() {
     assert_eq!(shell_output("cat", claimed_task()).await, [event_of_task(&claimed_task()).to_json()]);
     let value = Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
-    let subject = Subject::Event(Event { value, ..event_of_task(&claimed_task()) }.into());
-    let large = Claimed { subject, ..claimed_task() };
+    let subject = TaskSubject::Event(Event { value, ..event_of_task(&claimed_task()) }.into());
+    let large = ClaimedTask { subject, ..claimed_task() };
     assert_eq!(shell_output("exec <&-; echo deaf", large.clone()).await, ["deaf"]);
     assert_eq!(shell_output("echo hasty", large).await, ["hasty"]);
 }
@@ -127,7 +127,7 @@ async fn a_source_command_receives_its_collection() {
         "planned_at": "2026-01-31T12:00:00.000000Z",
     });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&stdin).unwrap(), expected);
-    let unplanned = Claimed { planned: None, ..run_task() };
+    let unplanned = ClaimedTask { planned_at: None, ..run_task() };
     assert!(shell_output("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
 
     let lines = shell_output("env | grep ^POINTSMAN_ | sort", run_task()).await;
@@ -141,13 +141,13 @@ async fn a_source_command_receives_its_collection() {
 #[tokio::test]
 async fn arguments_are_not_interpreted_by_a_shell() {
     let (outcome, lines) = run_attempt(&command_handler(&["echo", "$HOME; `id`", "*"]), claimed_task()).await;
-    assert!(matches!(outcome.ended, Ended::Succeeded { result: None }));
+    assert!(matches!(outcome.ended, AttemptResult::Succeeded { result: None }));
     assert_eq!(lines[0].message, "$HOME; `id` *");
 }
 
 #[tokio::test]
 async fn the_exit_code_decides_the_outcome() {
-    assert!(matches!(shell_outcome("exit 0").await.ended, Ended::Succeeded { result: None }));
+    assert!(matches!(shell_outcome("exit 0").await.ended, AttemptResult::Succeeded { result: None }));
     assert_eq!(failure_of(&shell_outcome("exit 3").await), ("exit code 3", false));
     let complaint = shell_outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
     assert_eq!(failure_of(&complaint), ("exit code 1: no space left", false));
@@ -185,7 +185,7 @@ async fn a_command_runs_as_its_user_without_supplementary_groups() {
     let (outcome, lines) = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await;
     let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
     assert_eq!(lines, ["65534", "65533", "65533", "65534 600", "unlisted", "kept"]);
-    assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse("1").unwrap()) });
+    assert_eq!(outcome.ended, AttemptResult::Succeeded { result: Some(Json::parse("1").unwrap()) });
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn snoozes_last_five_minutes_by_default() {
         let before = jiff::Timestamp::now().as_microsecond();
         let outcome = shell_outcome(script).await;
         let after = jiff::Timestamp::now().as_microsecond();
-        let Ended::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
+        let AttemptResult::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
         let wait = seconds * 1_000_000;
         assert!((before + wait..=after + wait).contains(&until.micros()), "{script}");
     }
@@ -224,7 +224,10 @@ async fn effects_are_read_from_a_private_file() {
         echo '{"emit":[{"type":"record.indexed","key":"record:1","value":{"n":1.50}}]}' >>"$POINTSMAN_EFFECTS"
         echo '{"log":["recorded_calls"],"result":{"pages":3}}' >>"$POINTSMAN_EFFECTS""#;
     let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
-    assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse(r#"{"pages":3}"#).unwrap()) });
+    assert_eq!(
+        outcome.ended,
+        AttemptResult::Succeeded { result: Some(Json::parse(r#"{"pages":3}"#).unwrap()) }
+    );
     assert_eq!(outcome.emits.len(), 1);
     assert_eq!(outcome.emits[0].kind.as_str(), "record.indexed");
     assert_eq!(outcome.emits[0].value.as_str(), r#"{"n":1.50}"#);
@@ -273,7 +276,8 @@ async fn effects_do_not_turn_a_failure_into_a_success() {
 async fn every_output_line_is_logged_in_order_even_if_identical() {
     let script = "i=0; while [ $i -lt 10000 ]; do echo same; i=$((i+1)); done; echo last >&2; printf tail";
     let (_, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
-    let (info, error): (Vec<LogLine>, Vec<LogLine>) = lines.into_iter().partition(|l| l.level == Level::Info);
+    let (info, error): (Vec<LogLine>, Vec<LogLine>) =
+        lines.into_iter().partition(|l| l.level == LogLevel::Info);
     assert_eq!(info.len(), 10_001);
     assert!(info[..10_000].iter().all(|line| line.message == "same"));
     assert_eq!(info[10_000].message, "tail");
@@ -340,7 +344,7 @@ async fn dropping_the_attempt_kills_the_whole_group() {
 #[tokio::test]
 async fn a_grandchild_that_keeps_the_output_open_does_not_delay_the_attempt() {
     let (outcome, lines) = run_attempt(&shell_handler("sleep 600 & echo $!"), claimed_task()).await;
-    assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
+    assert!(matches!(outcome.ended, AttemptResult::Succeeded { .. }), "{outcome:?}");
     wait_until_gone(lines[0].message.parse().unwrap()).await;
 }
 
@@ -399,7 +403,7 @@ async fn a_detached_process_that_keeps_the_output_open_does_not_delay_the_attemp
         setsid sh -c 'echo $$; echo >"$0"; exec sleep 600' "$POINTSMAN_EFFECTS.fifo" &
         read -r _ <"$POINTSMAN_EFFECTS.fifo""#;
     let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
-    assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
+    assert!(matches!(outcome.ended, AttemptResult::Succeeded { .. }), "{outcome:?}");
     wait_until_gone(lines[0].message.parse().unwrap()).await;
 }
 
@@ -411,7 +415,7 @@ async fn an_attempt_does_not_kill_processes_of_other_attempts() {
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     let (outcome, _) = run_attempt(&shell_handler(SPAWN_DETACHED_SCRIPT), claimed_task()).await;
-    assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
+    assert!(matches!(outcome.ended, AttemptResult::Succeeded { .. }), "{outcome:?}");
     assert!(!is_gone(detached) && !running.is_finished());
     cancel.cancel();
     running.await.unwrap();

@@ -14,11 +14,11 @@ use handler_support::{
     bare_task, claimed_task, event_of_task, failure_of, new_delivery, run_attempt, run_task,
 };
 use pointsman_core::Json;
-use pointsman_core::limit::Target;
-use pointsman_core::store::Ended;
-use pointsman_core::task::Level;
+use pointsman_core::limit::TargetHealth;
+use pointsman_core::store::AttemptResult;
+use pointsman_core::task::LogLevel;
 use pointsman_engine::handlers::http::{BadTarget, HttpHandler, HttpTarget, NetworkAccess, WebhookSecret};
-use pointsman_engine::{AttemptOutcome, Runner};
+use pointsman_engine::{HandlerOutcome, Runner};
 use tokio::sync::Notify;
 use url::Url;
 use web::{build_response, http_handler, http_target, start_server};
@@ -28,7 +28,7 @@ async fn outcome_of_response(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: impl Into<String>,
-) -> AttemptOutcome {
+) -> HandlerOutcome {
     let body = body.into();
     let (url, _) = start_server(move || build_response(status, headers, &body)).await;
     run_attempt(&http_handler(url), claimed_task()).await.0
@@ -47,8 +47,8 @@ async fn a_delivery_is_a_cloud_event() {
         ..http_target(url)
     };
     let (outcome, lines) = run_attempt(&HttpHandler::new(target).unwrap(), claimed_task()).await;
-    assert_eq!(outcome.ended, Ended::Succeeded { result: None });
-    assert_eq!((lines[0].level, lines[0].message.as_str()), (Level::Info, "HTTP 204 No Content"));
+    assert_eq!(outcome.ended, AttemptResult::Succeeded { result: None });
+    assert_eq!((lines[0].level, lines[0].message.as_str()), (LogLevel::Info, "HTTP 204 No Content"));
 
     let (headers, body) = inbox.take().remove(0);
     assert_eq!(body, event_of_task(&claimed_task()).value.as_str());
@@ -110,14 +110,14 @@ async fn the_reference_implementation_accepts_the_signatures() {
 async fn a_reply_may_carry_effects() {
     let body = r#"{"emit":[{"type":"record.indexed","key":"r","delay":"1m"}],"log":["x"],"result":[1.50]}"#;
     let outcome = outcome_of_response(200, JSON, body).await;
-    assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
+    assert_eq!(outcome.ended, AttemptResult::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
     assert_eq!(outcome.emits.len(), 1);
     assert_eq!(outcome.emits[0].tenant.as_str(), "shop");
     assert!(outcome.emits[0].due.is_some());
     assert_eq!(outcome.logs[0].message, "x");
     assert!(matches!(
         outcome_of_response(200, JSON, r#"{"snooze":"5m"}"#).await.ended,
-        Ended::Snoozed { .. }
+        AttemptResult::Snoozed { .. }
     ));
 }
 
@@ -131,11 +131,11 @@ async fn replies_without_effects_are_ignored() {
         (&[], r#"{"emit":"nonsense"}"#),
     ] {
         let outcome = outcome_of_response(200, headers, body).await;
-        assert_eq!(outcome.ended, Ended::Succeeded { result: None }, "{body}");
+        assert_eq!(outcome.ended, AttemptResult::Succeeded { result: None }, "{body}");
         assert!(outcome.logs.is_empty() && outcome.emits.is_empty());
     }
     let ambiguous = outcome_of_response(200, JSON, r#"{"result":"ok","id":5}"#).await;
-    assert_eq!(ambiguous.ended, Ended::Succeeded { result: None });
+    assert_eq!(ambiguous.ended, AttemptResult::Succeeded { result: None });
     assert!(ambiguous.logs[0].message.contains("\"id\""), "{ambiguous:?}");
 }
 
@@ -220,14 +220,14 @@ async fn a_busy_target_snoozes_the_task_without_a_retry() {
         let before = jiff::Timestamp::now().as_microsecond();
         let outcome = outcome_of_response(status, &[("retry-after", "3600")], "busy").await;
         let after = jiff::Timestamp::now().as_microsecond();
-        let Ended::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
+        let AttemptResult::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
         assert!((before..=after).contains(&(until.micros() - 3_600_000_000)));
-        assert_eq!(outcome.target_health, Some(Target::Busy { until }));
+        assert_eq!(outcome.target_health, Some(TargetHealth::Busy { until }));
     }
     let never = &[("retry-after", "3600"), ("content-type", "application/json")];
     let refused = outcome_of_response(429, never, r#"{"retry":false}"#).await;
     assert!(failure_of(&refused).1, "{refused:?}");
-    assert!(matches!(refused.target_health, Some(Target::Busy { .. })));
+    assert!(matches!(refused.target_health, Some(TargetHealth::Busy { .. })));
 }
 
 #[tokio::test]
@@ -235,23 +235,29 @@ async fn every_response_reports_the_target_health() {
     for (status, headers) in [(200, &[][..]), (204, &[]), (307, &[]), (404, &[]), (410, &[])] {
         assert_eq!(
             outcome_of_response(status, headers, "").await.target_health,
-            Some(Target::Well),
+            Some(TargetHealth::Healthy),
             "{status}"
         );
     }
     assert_eq!(
         outcome_of_response(200, JSON, r#"{"emit":1}"#).await.target_health,
-        Some(Target::Well),
+        Some(TargetHealth::Healthy),
         "it works, if oddly"
     );
     for (status, headers) in [(500, &[("retry-after", "3600")][..]), (502, &[]), (503, &[])] {
         let outcome = outcome_of_response(status, headers, "").await;
-        assert_eq!(outcome.target_health, Some(Target::Unwell), "{status}");
-        assert!(matches!(outcome.ended, Ended::Failed { after: None, last: false, .. }), "{status}");
+        assert_eq!(outcome.target_health, Some(TargetHealth::Failing), "{status}");
+        assert!(
+            matches!(outcome.ended, AttemptResult::Failed { retry_at: None, permanent: false, .. }),
+            "{status}"
+        );
     }
     let busy = outcome_of_response(429, &[], "").await;
-    assert!(matches!(busy.ended, Ended::Failed { last: false, .. }), "it gave no duration: {busy:?}");
-    assert!(matches!(busy.target_health, Some(Target::Busy { .. })));
+    assert!(
+        matches!(busy.ended, AttemptResult::Failed { permanent: false, .. }),
+        "it gave no duration: {busy:?}"
+    );
+    assert!(matches!(busy.target_health, Some(TargetHealth::Busy { .. })));
 }
 
 #[tokio::test]
@@ -268,7 +274,7 @@ async fn an_unreachable_target_is_reported_with_its_root_cause() {
     let (error, last) = failure_of(&outcome);
     assert!(error.starts_with(&format!("cannot reach http://{address}: Connection refused")), "{error}");
     assert!(!last && !error.contains("secret"));
-    assert_eq!(outcome.target_health, Some(Target::Unwell));
+    assert_eq!(outcome.target_health, Some(TargetHealth::Failing));
 }
 
 #[tokio::test]
@@ -298,7 +304,7 @@ async fn a_truncated_response_is_a_failure() {
     let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
     let (error, last) = failure_of(&outcome);
     assert!(error.contains("broke off") && !last, "{error}");
-    assert_eq!(outcome.target_health, Some(Target::Unwell));
+    assert_eq!(outcome.target_health, Some(TargetHealth::Failing));
 }
 
 #[tokio::test]
@@ -319,7 +325,7 @@ async fn cancelling_ends_the_request() {
     cancel.cancel();
     let outcome = running.await.unwrap();
     assert!(failure_of(&outcome).0.contains("cancelled"));
-    assert_eq!(outcome.target_health, Some(Target::Unwell), "if it was cut because it took too long");
+    assert_eq!(outcome.target_health, Some(TargetHealth::Failing), "if it was cut because it took too long");
 }
 
 #[tokio::test]
@@ -347,7 +353,7 @@ async fn a_host_name_can_be_allowed() {
     let access = NetworkAccess { allow_loopback: false, allow: vec!["localhost".parse().unwrap()] };
     let handler = HttpHandler::new(HttpTarget { access, ..http_target(named) }).unwrap();
     let outcome = run_attempt(&handler, claimed_task()).await.0;
-    assert_eq!(outcome.ended, Ended::Succeeded { result: None });
+    assert_eq!(outcome.ended, AttemptResult::Succeeded { result: None });
     assert_eq!(inbox.take().len(), 1);
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use common::*;
 use pointsman_core::EventId;
-use pointsman_engine::{AttemptOutcome, Delivery};
+use pointsman_engine::{Delivery, HandlerOutcome};
 
 const KEYS: usize = 12;
 const ROUNDS: usize = 25;
@@ -44,9 +44,9 @@ async fn lanes_keep_their_order_under_failures() {
                 // About a third of the first and second attempts fail, whichever they are.
                 let luck = event.id.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
                 if d.task.attempt <= 2 && luck < 5 {
-                    AttemptOutcome::failed("bad luck")
+                    HandlerOutcome::failed("bad luck")
                 } else {
-                    AttemptOutcome::done()
+                    HandlerOutcome::done()
                 }
             }
         }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::EventId;
-use pointsman_core::journal::{Extent, Filter, Page, Retention};
+use pointsman_core::journal::{EventFilter, EventPage, JournalRange, Retention};
 use pointsman_core::store::Journal;
 use pointsman_engine::Engine;
 
-async fn read_page(engine: &Engine, after: EventId, limit: usize) -> Page {
-    engine.observer().read_page(&Filter::default(), after, None, limit).await.unwrap()
+async fn read_page(engine: &Engine, after: EventId, limit: usize) -> EventPage {
+    engine.observer().read_page(&EventFilter::default(), after, None, limit).await.unwrap()
 }
 
 #[tokio::test]
@@ -28,18 +28,18 @@ async fn emitted_events_are_read_at_once_and_in_order() {
         // Before the first there is nothing to read after; then always exactly the new one.
         let expected = if n == 0 { 0 } else { 1 };
         assert_eq!(read.events.len(), expected);
-        assert_eq!(read.scanned, ids[n]);
+        assert_eq!(read.scanned_up_to, ids[n]);
     }
     let mut read = Vec::new();
     let mut after = EventId::ZERO;
     while read.len() < ids.len() {
         let part = read_page(&engine, after, 17).await;
-        assert!(part.events.len() <= 17 && !part.extent.is_torn(after));
-        read.extend(part.events.iter().filter(|event| !event.is_engine()).map(|event| event.id));
-        after = part.scanned;
+        assert!(part.events.len() <= 17 && !part.journal_range.is_torn(after));
+        read.extend(part.events.iter().filter(|event| !event.is_engine_event()).map(|event| event.id));
+        after = part.scanned_up_to;
     }
     assert_eq!(read, ids);
-    let newest = engine.observer().read_newest(&Filter::default(), EventId::ZERO, 3).await.unwrap();
+    let newest = engine.observer().read_newest(&EventFilter::default(), EventId::ZERO, 3).await.unwrap();
     let newest: Vec<_> = newest.events.iter().map(|event| event.id).collect();
     assert_eq!(newest, [ids[199], ids[198], ids[197]]);
     engine.stop(TEST_TIMEOUT).await;
@@ -52,11 +52,11 @@ async fn filters_apply_to_cached_and_stored_events() {
     let first = emit(&engine, vec![keyed_event("a.b", "x"), keyed_event("c", "x")]).await.events[1].id;
     let _ = read_page(&engine, first, 1).await;
     emit(&engine, vec![keyed_event("c", "x"), keyed_event("a.d", "x"), keyed_event("c", "x")]).await;
-    let only = Filter { kinds: vec![handling_key("a")], ..Filter::default() };
+    let only = EventFilter { kinds: vec![handling_key("a")], ..EventFilter::default() };
     for (after, expected) in [(EventId::ZERO, 2), (first, 1)] {
         let page = engine.observer().read_page(&only, after, None, 10).await.unwrap();
         assert_eq!(page.events.len(), expected);
-        assert_eq!(page.scanned, page.extent.head);
+        assert_eq!(page.scanned_up_to, page.journal_range.head);
     }
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -67,13 +67,13 @@ async fn an_unknown_cursor_is_torn_and_a_valid_one_is_not() {
     let engine = TestEngineBuilder::default().start(&store).await;
     let last = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;
     for _ in 0..2 {
-        assert!(!read_page(&engine, last, 10).await.extent.is_torn(last));
+        assert!(!read_page(&engine, last, 10).await.journal_range.is_torn(last));
         let foreign = EventId::new(last.get() + 1).unwrap();
-        assert!(read_page(&engine, foreign, 10).await.extent.is_torn(foreign));
+        assert!(read_page(&engine, foreign, 10).await.journal_range.is_torn(foreign));
     }
     assert_eq!(
         engine.observer().read_extent().await.unwrap(),
-        Extent { forgotten: EventId::ZERO, head: last }
+        JournalRange { expired_up_to: EventId::ZERO, head: last }
     );
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -95,10 +95,10 @@ async fn a_thousand_followers_share_their_reads() {
             ready.wait().await;
             let (mut after, mut received) = (begin, Vec::new());
             while received.len() < EVENTS {
-                engine.observer().wait_for_match(&Filter::default(), &mut after).await;
+                engine.observer().wait_for_match(&EventFilter::default(), &mut after).await;
                 let page = read_page(&engine, after, 100).await;
                 received.extend(page.events.iter().map(|event| event.id));
-                after = page.scanned;
+                after = page.scanned_up_to;
             }
             received
         }));
@@ -129,20 +129,20 @@ async fn a_cached_cursor_is_torn_when_events_after_it_expire() {
         emit(&engine, (0..1000).map(|_| keyed_event("a", "x")).collect()).await;
     }
     let followed = read_page(&engine, first, EVENTS).await;
-    assert_eq!(followed.extent.forgotten, EventId::ZERO);
+    assert_eq!(followed.journal_range.expired_up_to, EventId::ZERO);
 
-    let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
-    while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().more {}
+    let keep = Retention { max_count: Retention::MIN_EVENTS, max_age: Duration::from_secs(86_400) };
+    while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().has_more {}
     let extent = engine.observer().read_extent().await.unwrap();
     assert!(extent.is_torn(first));
     within_timeout("the tail to know", async {
-        while !read_page(&engine, first, 1).await.extent.is_torn(first) {
+        while !read_page(&engine, first, 1).await.journal_range.is_torn(first) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })
     .await;
-    let rest = read_page(&engine, extent.forgotten, EVENTS).await;
-    assert!(!rest.extent.is_torn(extent.forgotten));
-    assert!(rest.events.len() as u64 >= Retention::LEAST_EVENTS);
+    let rest = read_page(&engine, extent.expired_up_to, EVENTS).await;
+    assert!(!rest.journal_range.is_torn(extent.expired_up_to));
+    assert!(rest.events.len() as u64 >= Retention::MIN_EVENTS);
     engine.stop(TEST_TIMEOUT).await;
 }

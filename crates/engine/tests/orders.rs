@@ -23,12 +23,12 @@ use std::sync::Arc;
 
 use common::*;
 use pointsman_core::chain::OrderKey;
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Ended, NewOrder};
-use pointsman_core::task::{StepRun, Subject};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{AttemptResult, NewOrder};
+use pointsman_core::task::{StepRun, TaskSubject};
 use pointsman_core::{EventId, Json, ObjectKey, Tenant};
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
-use pointsman_engine::{AttemptOutcome, Delivery, Engine};
+use pointsman_engine::{Delivery, Engine, HandlerOutcome};
 use tokio::sync::Semaphore;
 
 fn parse_json(text: &str) -> Json {
@@ -42,14 +42,14 @@ fn parse_order_key(text: &str) -> OrderKey {
 /// Adds an order with this value and answers its name.
 async fn add_order(engine: &Engine, order: &str, value: &str) -> OrderKey {
     let OrderKey { chain, id } = parse_order_key(order);
-    let new = NewOrder { id: Some(id), value: parse_json(value), ..NewOrder::of(chain) };
+    let new = NewOrder { id: Some(id), value: parse_json(value), ..NewOrder::new(chain) };
     engine.add_orders(vec![new]).await.unwrap().unwrap().orders.remove(0).order
 }
 
 /// The step that a delivery is about.
 fn step_of(delivery: &Delivery) -> &StepRun {
     match &delivery.task.subject {
-        Subject::Step(step) => step,
+        TaskSubject::Step(step) => step,
         other => panic!("{other:?}"),
     }
 }
@@ -63,8 +63,11 @@ fn shell_handler(script: &str) -> Arc<CommandHandler> {
 }
 
 /// Done, with a new value for the order.
-fn outcome_returning(value: &str) -> AttemptOutcome {
-    AttemptOutcome { ended: Ended::Succeeded { result: Some(parse_json(value)) }, ..AttemptOutcome::done() }
+fn outcome_returning(value: &str) -> HandlerOutcome {
+    HandlerOutcome {
+        ended: AttemptResult::Succeeded { result: Some(parse_json(value)) },
+        ..HandlerOutcome::done()
+    }
 }
 
 /// The engine events of an order, up to the first one of this type, without the order's and tasks' names and without
@@ -75,15 +78,16 @@ async fn published_until(engine: &Engine, order: &OrderKey, last: &str) -> Vec<S
 
 /// The engine events of an order, up to the `times`th one of this type.
 async fn published_until_nth(engine: &Engine, order: &OrderKey, last: &str, times: usize) -> Vec<String> {
-    let filter = Filter { key: Some(ObjectKey::new(order.to_string()).unwrap()), ..Filter::default() };
+    let filter =
+        EventFilter { key: Some(ObjectKey::new(order.to_string()).unwrap()), ..EventFilter::default() };
     let (mut after, mut published) = (EventId::ZERO, Vec::new());
     within_timeout(last, async {
         let mut left = times;
         loop {
             let page = engine.observer().read_page(&filter, after, None, 1000).await.unwrap();
-            after = page.scanned;
+            after = page.scanned_up_to;
             for event in &page.events {
-                let fields: serde_json::Value = event.value.to().unwrap();
+                let fields: serde_json::Value = event.value.decode().unwrap();
                 let mut fields = fields.as_object().unwrap().clone();
                 fields.remove("taskId");
                 let fields = serde_json::Value::from(fields).to_string().replace(['"', '{', '}'], "");
@@ -115,7 +119,7 @@ impl StepGate {
     /// A step that blocks until it is released.
     fn gated_step(
         &self,
-    ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, AttemptOutcome> + Send + Sync + 'static
+    ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, HandlerOutcome> + Send + Sync + 'static
     {
         let gate = self.clone();
         move |_| {
@@ -123,7 +127,7 @@ impl StepGate {
             Box::pin(async move {
                 gate.arrived.add_permits(1);
                 gate.open.acquire().await.unwrap().forget();
-                AttemptOutcome::done()
+                HandlerOutcome::done()
             })
         }
     }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::*;
-use pointsman_core::store::{Ended, Registration, Registry, TaskFilter, Tasks};
-use pointsman_core::task::AttemptEnd;
-use pointsman_core::{Json, Status};
-use pointsman_engine::{AttemptOutcome, Delivery, Setup};
+use pointsman_core::store::{AttemptResult, Registration, Registry, TaskFilter, Tasks};
+use pointsman_core::task::AttemptOutcome;
+use pointsman_core::{Json, TaskStatus};
+use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn synchronous_handlers_end_before_queued_ones_begin() {
                 calls.record(format!("{mark} begins"));
                 tokio::task::yield_now().await;
                 calls.record(format!("{mark} ends"));
-                AttemptOutcome::done()
+                HandlerOutcome::done()
             }
         }
     };
@@ -75,9 +75,9 @@ async fn a_failing_synchronous_handler_does_not_block_others() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .handler("sync", |d: Delivery| async move {
-            if d.task.attempt < 3 { AttemptOutcome::failed("not yet") } else { AttemptOutcome::done() }
+            if d.task.attempt < 3 { HandlerOutcome::failed("not yet") } else { HandlerOutcome::done() }
         })
-        .handler("queued", |_| async { AttemptOutcome::done() })
+        .handler("queued", |_| async { HandlerOutcome::done() })
         .route_sync("a", "sync")
         .route("a", "queued")
         .start(&store)
@@ -85,7 +85,7 @@ async fn a_failing_synchronous_handler_does_not_block_others() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let ended = watcher.wait_for_ended(2).await;
-    assert!(ended.iter().all(|change| change.status == Status::Done));
+    assert!(ended.iter().all(|change| change.status == TaskStatus::Done));
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -93,14 +93,14 @@ async fn a_failing_synchronous_handler_does_not_block_others() {
 async fn watchers_receive_new_locked_and_done() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
-        .handler("h", |_| async { AttemptOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::done() })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
     let changes = [watcher.next().await, watcher.next().await, watcher.next().await];
-    assert_eq!(changes.each_ref().map(|c| c.status), [Status::New, Status::Locked, Status::Done]);
+    assert_eq!(changes.each_ref().map(|c| c.status), [TaskStatus::New, TaskStatus::Locked, TaskStatus::Done]);
     assert_eq!(changes.each_ref().map(|c| c.attempt), [0, 1, 1]);
     for change in &changes {
         assert_eq!(change.id, receipt.events[0].tasks[0]);
@@ -115,7 +115,7 @@ async fn results_and_attempt_ends_are_stored() {
     let engine = TestEngineBuilder::default()
         .handler("h", |_| async {
             let result = Some(Json::parse(r#"{"n":1}"#).unwrap());
-            AttemptOutcome { ended: Ended::Succeeded { result }, ..AttemptOutcome::done() }
+            HandlerOutcome { ended: AttemptResult::Succeeded { result }, ..HandlerOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
@@ -123,10 +123,10 @@ async fn results_and_attempt_ends_are_stored() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
     let ended = watcher.wait_for_ended(1).await;
-    let (task, _) = engine.store().task(&ended[0].id).await.unwrap().unwrap();
+    let (task, _) = engine.store().read_task(&ended[0].id).await.unwrap().unwrap();
     assert_eq!(task.result.unwrap().as_str(), r#"{"n":1}"#);
     assert_eq!(task.attempts.len(), 1);
-    assert_eq!(task.attempts[0].end, AttemptEnd::Succeeded);
+    assert_eq!(task.attempts[0].outcome, AttemptOutcome::Succeeded);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -142,7 +142,7 @@ async fn no_more_attempts_run_than_there_are_slots() {
                 max_running.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 go.acquire().await.unwrap().forget();
                 running.fetch_sub(1, Ordering::SeqCst);
-                AttemptOutcome::done()
+                HandlerOutcome::done()
             }
         }
     };
@@ -152,7 +152,7 @@ async fn no_more_attempts_run_than_there_are_slots() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, (0..40).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
     for _ in 0..4 {
-        watcher.wait_for(|c| c.status == Status::Locked).await;
+        watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
     }
     assert_eq!(engine.metrics_text().await.lines().filter(|l| *l == "pointsman_slots_busy 4").count(), 1);
     go.add_permits(40);
@@ -183,9 +183,9 @@ async fn tasks_wait_for_a_node_that_has_their_handler() {
         assert_eq!(watcher.wait_for_ended(1).await[0].handler, handler_name("here"));
     }
     let waiting = TaskFilter { handler: Some(handler_name("there")), ..TaskFilter::default() };
-    let page = store.tasks(waiting, None, 10).await.unwrap();
+    let page = store.list_tasks(waiting, None, 10).await.unwrap();
     assert_eq!(page.tasks.len(), 3);
-    assert!(page.tasks.iter().all(|task| task.life.attempt == 0));
+    assert!(page.tasks.iter().all(|task| task.lifecycle.attempt == 0));
     assert_eq!(calls.entries(), ["here"; 3]);
 
     engine.reconfigure(both().setup).await.unwrap();

@@ -6,10 +6,10 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::store::{Claimed, Ended};
-use pointsman_core::task::{AttemptEnd, Level, LogLine, Rejected};
-use pointsman_core::{NewEvent, Place, Rule, RuleKind, Status, Tenant};
-use pointsman_engine::{AttemptOutcome, Engine, PullRequest};
+use pointsman_core::store::{AttemptResult, ClaimedTask};
+use pointsman_core::task::{AttemptOutcome, LogLevel, LogLine, TaskRejection};
+use pointsman_core::{NewEvent, Rule, RuleKind, RuleScope, TaskStatus, Tenant};
+use pointsman_engine::{Engine, HandlerOutcome, PullRequest};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -21,7 +21,7 @@ fn pull_request(max: usize, wait: Duration) -> PullRequest {
     PullRequest { handlers: [handler_name("audit")].into(), max, wait, lease: HOUR, tenant: None }
 }
 
-async fn pull_tasks(engine: &Engine, max: usize) -> Vec<Claimed> {
+async fn pull_tasks(engine: &Engine, max: usize) -> Vec<ClaimedTask> {
     within_timeout("tasks", engine.pull_tasks(pull_request(max, TEST_TIMEOUT))).await.unwrap()
 }
 
@@ -30,7 +30,7 @@ async fn assert_nothing_to_pull(engine: &Engine) {
 }
 
 fn log_line(message: &str) -> LogLine {
-    LogLine { time: now(), level: Level::Info, message: message.into() }
+    LogLine { time: now(), level: LogLevel::Info, message: message.into() }
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
     let leased = worker.await.unwrap().remove(0);
     assert_eq!((&leased.id, leased.attempt), (&receipt.events[0].tasks[0], 1));
     assert_eq!(leased.subject.event().unwrap().id, receipt.events[0].id);
-    watcher.wait_for(|change| change.status == Status::Locked).await;
+    watcher.wait_for(|change| change.status == TaskStatus::Locked).await;
     assert_nothing_to_pull(&engine).await;
 
     let mut lines = engine.subscribe_log_writes();
@@ -62,15 +62,15 @@ async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
     for wrong in [fence - 1, fence + 1] {
         assert!(engine.renew_lease(id, wrong, Some(HOUR)).await.unwrap().is_err());
         assert!(engine.append_task_log(id, wrong, vec![log_line("forged")]).await.unwrap().is_err());
-        assert!(engine.end_leased_task(id, wrong, AttemptOutcome::done()).await.unwrap().is_err());
+        assert!(engine.end_leased_task(id, wrong, HandlerOutcome::done()).await.unwrap().is_err());
     }
-    let outcome = AttemptOutcome {
+    let outcome = HandlerOutcome {
         emits: vec![keyed_event("b", "y")],
         logs: vec![log_line("three")],
-        ..AttemptOutcome::done()
+        ..HandlerOutcome::done()
     };
     let finished = engine.end_leased_task(id, fence, outcome.clone()).await.unwrap().unwrap();
-    assert_eq!((finished.status, finished.emitted.len()), (Status::Done, 1));
+    assert_eq!((finished.status, finished.emitted.len()), (TaskStatus::Done, 1));
     assert_eq!(watcher.wait_for_ended(1).await[0].id, *id);
     assert!(engine.end_leased_task(id, fence, outcome).await.unwrap().is_err(), "it has ended");
     assert_eq!(read_log(&store, id).await, ["one", "two", "three"]);
@@ -88,17 +88,23 @@ async fn failures_and_snoozes_of_pull_workers_count_as_usual() {
     let first = pull_tasks(&engine, 1).await.remove(0);
     let finished =
         engine.end_leased_task(&first.id, first.fence, snoozed_outcome(now())).await.unwrap().unwrap();
-    assert_eq!(finished.status, Status::New);
+    assert_eq!(finished.status, TaskStatus::New);
     for attempt in 2..=4 {
         let leased = pull_tasks(&engine, 1).await.remove(0);
         assert_eq!(leased.attempt, attempt);
-        let failed = AttemptOutcome::failed(format!("fault {attempt}"));
+        let failed = HandlerOutcome::failed(format!("fault {attempt}"));
         engine.end_leased_task(&leased.id, leased.fence, failed).await.unwrap().unwrap();
     }
     let ended = read_task(&store, &first.id).await;
-    assert_eq!((ended.life.state.status(), ended.error.as_deref()), (Status::Error, Some("fault 4")));
-    let ends: Vec<_> = ended.attempts.iter().map(|attempt| attempt.end).collect();
-    assert_eq!(ends, [AttemptEnd::Snoozed, AttemptEnd::Failed, AttemptEnd::Failed, AttemptEnd::Failed]);
+    assert_eq!(
+        (ended.lifecycle.state.status(), ended.error.as_deref()),
+        (TaskStatus::Error, Some("fault 4"))
+    );
+    let ends: Vec<_> = ended.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(
+        ends,
+        [AttemptOutcome::Snoozed, AttemptOutcome::Failed, AttemptOutcome::Failed, AttemptOutcome::Failed]
+    );
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -113,14 +119,14 @@ async fn a_worker_that_vanishes_loses_its_lease_and_the_task_runs_again() {
     let lost = within_timeout("a task", engine.pull_tasks(short)).await.unwrap().remove(0);
     let next = pull_tasks(&engine, 1).await.remove(0);
     assert_eq!((&next.id, next.attempt), (&lost.id, 2));
-    assert_eq!(engine.renew_lease(&lost.id, lost.fence, None).await.unwrap(), Err(Rejected::StaleFence));
+    assert_eq!(engine.renew_lease(&lost.id, lost.fence, None).await.unwrap(), Err(TaskRejection::StaleFence));
     assert!(engine.append_task_log(&lost.id, lost.fence, vec![log_line("late")]).await.unwrap().is_err());
-    assert!(engine.end_leased_task(&lost.id, lost.fence, AttemptOutcome::done()).await.unwrap().is_err());
-    engine.end_leased_task(&next.id, next.fence, AttemptOutcome::done()).await.unwrap().unwrap();
+    assert!(engine.end_leased_task(&lost.id, lost.fence, HandlerOutcome::done()).await.unwrap().is_err());
+    engine.end_leased_task(&next.id, next.fence, HandlerOutcome::done()).await.unwrap().unwrap();
     let done = read_task(&store, &next.id).await;
-    assert_eq!((done.life.crashes, done.life.retries), (1, 0));
-    let ends: Vec<_> = done.attempts.iter().map(|attempt| attempt.end).collect();
-    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+    assert_eq!((done.lifecycle.crashes, done.lifecycle.retries), (1, 0));
+    let ends: Vec<_> = done.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -135,12 +141,12 @@ async fn a_worker_that_renews_keeps_its_task() {
     let short = PullRequest { lease, ..pull_request(1, TEST_TIMEOUT) };
     let kept = within_timeout("a task", engine.pull_tasks(short)).await.unwrap().remove(0);
     let taken = now();
-    while now().since(taken) < lease * 2 {
+    while now().duration_since(taken) < lease * 2 {
         engine.renew_lease(&kept.id, kept.fence, None).await.unwrap().unwrap();
         tokio::time::sleep(lease / 20).await;
     }
-    engine.end_leased_task(&kept.id, kept.fence, AttemptOutcome::done()).await.unwrap().unwrap();
-    assert_eq!(read_task(&store, &kept.id).await.life.crashes, 0);
+    engine.end_leased_task(&kept.id, kept.fence, HandlerOutcome::done()).await.unwrap().unwrap();
+    assert_eq!(read_task(&store, &kept.id).await.lifecycle.crashes, 0);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -154,7 +160,7 @@ async fn after_a_cancel_the_worker_is_refused() {
     let (id, fence) = (&leased.id, leased.fence);
     assert!(engine.append_task_log(id, fence, vec![log_line("late")]).await.unwrap().is_err());
     assert!(engine.renew_lease(id, fence, None).await.unwrap().is_err());
-    assert!(engine.end_leased_task(id, fence, AttemptOutcome::done()).await.unwrap().is_err());
+    assert!(engine.end_leased_task(id, fence, HandlerOutcome::done()).await.unwrap().is_err());
     assert!(read_log(&store, id).await.is_empty());
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -185,11 +191,11 @@ async fn disconnected_workers_lose_no_tasks() {
         leased.extend(pull_tasks(&engine, 50).await);
     }
     for task in &leased {
-        engine.end_leased_task(&task.id, task.fence, AttemptOutcome::done()).await.unwrap().unwrap();
+        engine.end_leased_task(&task.id, task.fence, HandlerOutcome::done()).await.unwrap().unwrap();
     }
     for sequenced in &receipt.events {
         let done = read_task(&store, &sequenced.tasks[0]).await;
-        assert_eq!((done.life.state.status(), done.life.crashes), (Status::Done, 0));
+        assert_eq!((done.lifecycle.state.status(), done.lifecycle.crashes), (TaskStatus::Done, 0));
     }
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -232,9 +238,10 @@ async fn pulls_respect_tenants_and_rules() {
     let lease = engine.find_leased_task(&leased[0].id, leased[0].fence).await.unwrap().unwrap();
     assert_eq!(lease.tenant, north);
 
-    let place = Place::Handler(handler_name("audit"));
+    let place = RuleScope::Handler(handler_name("audit"));
     let (by, reason) = ("ops".to_owned(), String::new());
-    let rule = Rule { kind: RuleKind::Block, place: place.clone(), tenant: None, by, reason, since: now() };
+    let rule =
+        Rule { kind: RuleKind::Block, scope: place.clone(), tenant: None, set_by: by, reason, since: now() };
     engine.set_rule(rule).await.unwrap();
     assert_nothing_to_pull(&engine).await;
     let waiting = tokio::spawn({
@@ -255,7 +262,7 @@ async fn a_worker_may_end_its_task_at_another_node() {
     let (id, fence) = (&leased.id, leased.fence);
     assert_eq!(other.append_task_log(id, fence, vec![log_line("elsewhere")]).await.unwrap(), Ok(1));
     other.renew_lease(id, fence, None).await.unwrap().unwrap();
-    let outcome = AttemptOutcome { emits: vec![keyed_event("b", "y")], ..AttemptOutcome::done() };
+    let outcome = HandlerOutcome { emits: vec![keyed_event("b", "y")], ..HandlerOutcome::done() };
     other.end_leased_task(id, fence, outcome).await.unwrap().unwrap();
     let events = list_emitted(&other).await;
     assert_eq!(events[1].cause.unwrap().event, Some(receipt.events[0].id));
@@ -278,8 +285,8 @@ async fn the_log_of_a_pull_worker_is_truncated_at_the_limit() {
         engine.append_task_log(&leased.id, leased.fence, vec![log_line("more")]).await.unwrap(),
         Ok(0)
     );
-    let ended = Ended::Succeeded { result: None };
-    let outcome = AttemptOutcome { ended, logs: vec![log_line("last")], ..AttemptOutcome::done() };
+    let ended = AttemptResult::Succeeded { result: None };
+    let outcome = HandlerOutcome { ended, logs: vec![log_line("last")], ..HandlerOutcome::done() };
     engine.end_leased_task(&leased.id, leased.fence, outcome).await.unwrap().unwrap();
     let lines = read_log(&store, &leased.id).await;
     assert_eq!(lines.len(), 10_001);
@@ -296,7 +303,7 @@ async fn the_log_limit_holds_across_nodes() {
     let first = pull_tasks(&engine, 1).await.remove(0);
     let lines = |count: usize| (0..count).map(|_| log_line("same")).collect::<Vec<_>>();
     assert_eq!(engine.append_task_log(&first.id, first.fence, lines(3000)).await.unwrap(), Ok(3000));
-    engine.end_leased_task(&first.id, first.fence, AttemptOutcome::failed("again")).await.unwrap().unwrap();
+    engine.end_leased_task(&first.id, first.fence, HandlerOutcome::failed("again")).await.unwrap().unwrap();
     let leased = pull_tasks(&engine, 1).await.remove(0);
     let (id, fence) = (&leased.id, leased.fence);
     assert_eq!(engine.append_task_log(id, fence, lines(9999)).await.unwrap(), Ok(9999));
@@ -356,7 +363,7 @@ async fn a_pull_without_waiting_finds_existing_tasks() {
         let leased = engine.pull_tasks(pull_request(1, Duration::ZERO)).await.unwrap();
         assert_eq!(leased.len(), 1, "in round {round}");
         engine
-            .end_leased_task(&leased[0].id, leased[0].fence, AttemptOutcome::done())
+            .end_leased_task(&leased[0].id, leased[0].fence, HandlerOutcome::done())
             .await
             .unwrap()
             .unwrap();

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::store::{TaskFilter, Tasks};
-use pointsman_core::task::EndReason;
-use pointsman_core::{Json, NewEvent, Place, Rule, RuleKind, Status, TaskId};
+use pointsman_core::task::ErrorReason;
+use pointsman_core::{Json, NewEvent, Rule, RuleKind, RuleScope, TaskId, TaskStatus};
 use pointsman_engine::{
-    AttemptOutcome, Delivery, Engine, Redrive, RedriveRefused, RedriveRequest, RedriveState,
+    Delivery, Engine, HandlerOutcome, Redrive, RedriveRefused, RedriveRequest, RedriveState,
 };
 use pointsman_store_sqlite::SqliteStore;
 
@@ -25,9 +25,9 @@ fn event_with_value(value: &str) -> NewEvent {
 }
 
 fn pause_rule() -> Rule {
-    let place = Place::Handler(handler_name("h"));
+    let place = RuleScope::Handler(handler_name("h"));
     let (by, reason) = ("ops".into(), String::new());
-    Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() }
+    Rule { kind: RuleKind::Pause, scope: place, tenant: None, set_by: by, reason, since: now() }
 }
 
 /// A handler that fails until it is repaired, and then records the values it handled.
@@ -49,8 +49,8 @@ impl FailingHandler {
             move |d: Delivery| {
                 let called = d.task.subject.event().unwrap().value.as_str().to_owned();
                 let outcome = match mended.load(Ordering::SeqCst) && called != ALWAYS_FAILING_VALUE {
-                    true => AttemptOutcome::done(),
-                    false => AttemptOutcome::failed("broken"),
+                    true => HandlerOutcome::done(),
+                    false => HandlerOutcome::failed("broken"),
                 };
                 if mended.load(Ordering::SeqCst) {
                     handled.record(called);
@@ -60,7 +60,7 @@ impl FailingHandler {
         };
         let engine = TestEngineBuilder::default()
             .slots(1)
-            .handler_with("h", |spec| spec.def.retry.max = 0, handler)
+            .handler_with("h", |spec| spec.def.retry.max_retries = 0, handler)
             .route("a", "h")
             .start(&store)
             .await;
@@ -76,7 +76,7 @@ impl FailingHandler {
         let tasks: Vec<_> = receipt.events.into_iter().flat_map(|event| event.tasks).collect();
         let last = tasks.last().unwrap().clone();
         wait_until("the failures", || async {
-            read_task(&self.store, &last).await.life.state.status() == Status::Error
+            read_task(&self.store, &last).await.lifecycle.state.status() == TaskStatus::Error
         })
         .await;
         self.failed_tasks.extend(tasks);
@@ -99,11 +99,11 @@ impl FailingHandler {
         self.engine.find_redrive(id).unwrap()
     }
 
-    async fn count_with_status(&self, status: Status) -> usize {
+    async fn count_with_status(&self, status: TaskStatus) -> usize {
         let filter = TaskFilter { statuses: vec![status], ..TaskFilter::default() };
         let (mut count, mut before) = (0, None);
         loop {
-            let page = self.store.tasks(filter.clone(), before, 500).await.unwrap();
+            let page = self.store.list_tasks(filter.clone(), before, 500).await.unwrap();
             count += page.tasks.len();
             before = page.next;
             if before.is_none() {
@@ -121,7 +121,7 @@ async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
     failing.engine.set_rule(pause.clone()).await.unwrap();
     let cancelled = emit(&failing.engine, vec![keyed_event("a", "other")]).await.events[0].tasks[0].clone();
     failing.engine.cancel_task(&cancelled).await.unwrap().unwrap();
-    failing.engine.lift_rule(pause.kind, &pause.place, None).await.unwrap();
+    failing.engine.lift_rule(pause.kind, &pause.scope, None).await.unwrap();
 
     let (count, sample) = failing.engine.count_failed_tasks(TaskFilter::default(), u64::MAX).await.unwrap();
     assert_eq!((count, &sample[0].id), (TASKS as u64, &failing.failed_tasks[TASKS - 1]));
@@ -132,12 +132,13 @@ async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
     let job = failing.wait_until_ended(&failing.start_redrive(|_| {})).await;
     assert_eq!(job.state, RedriveState::Done);
     assert_eq!((job.matched, job.retried, job.refused), (TASKS as u64, TASKS as u64, 0));
-    wait_until("all to be done", || async { failing.count_with_status(Status::Done).await == TASKS }).await;
-    assert_eq!(failing.count_with_status(Status::Error).await, 1);
+    wait_until("all to be done", || async { failing.count_with_status(TaskStatus::Done).await == TASKS })
+        .await;
+    assert_eq!(failing.count_with_status(TaskStatus::Error).await, 1);
     let handled = failing.handled_values.entries();
     let expected: Vec<_> = (0..TASKS).map(|number| number.to_string()).collect();
     assert_eq!(handled, expected);
-    let filter = TaskFilter { reasons: vec![EndReason::Canceled], ..TaskFilter::default() };
+    let filter = TaskFilter { error_reasons: vec![ErrorReason::Canceled], ..TaskFilter::default() };
     let job = failing.wait_until_ended(&failing.start_redrive(|request| request.filter = filter)).await;
     assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is requested");
     failing.engine.stop(TEST_TIMEOUT).await;
@@ -156,7 +157,11 @@ async fn a_canary_that_fails_again_stops_the_rest() {
     let RedriveState::Stopped(why) = job.state else { panic!("{job:?}") };
     assert!(why.contains(failing.failed_tasks[1].as_str()) && why.contains("broken"), "{why}");
     assert_eq!((job.matched, job.retried), (51, 2));
-    assert_eq!(failing.count_with_status(Status::Error).await, 50, "only the canary that succeeded is done");
+    assert_eq!(
+        failing.count_with_status(TaskStatus::Error).await,
+        50,
+        "only the canary that succeeded is done"
+    );
     failing.engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -167,7 +172,7 @@ async fn successful_canaries_let_the_rest_follow() {
     let job = failing.wait_until_ended(&failing.start_redrive(|request| request.canary = Some(3))).await;
     assert_eq!((job.state, job.retried), (RedriveState::Done, 20));
     assert_eq!(failing.engine.list_redrives().len(), 1);
-    wait_until("all to be done", || async { failing.count_with_status(Status::Done).await == 20 }).await;
+    wait_until("all to be done", || async { failing.count_with_status(TaskStatus::Done).await == 20 }).await;
     failing.engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -197,7 +202,7 @@ async fn watchers_are_notified_of_retried_tasks() {
     failing.wait_until_ended(&failing.start_redrive(|_| {})).await;
     for id in &failing.failed_tasks {
         let change = watcher.next().await;
-        assert_eq!((&change.id, change.status), (id, Status::New), "the oldest first");
+        assert_eq!((&change.id, change.status), (id, TaskStatus::New), "the oldest first");
     }
     failing.engine.stop(TEST_TIMEOUT).await;
 }
@@ -221,12 +226,12 @@ async fn concurrent_redrives_are_limited_and_duplicates_refused() {
     failing.engine.start_redrive(request(None, "object")).unwrap();
     let wide = |reasons| {
         let mut wide = request(None, "object");
-        wide.filter = TaskFilter { reasons, ..TaskFilter::default() };
+        wide.filter = TaskFilter { error_reasons: reasons, ..TaskFilter::default() };
         wide
     };
     failing.engine.start_redrive(wide(vec![])).unwrap();
-    failing.engine.start_redrive(wide(vec![EndReason::Failed])).unwrap();
-    let reasons = vec![EndReason::Failed, EndReason::Canceled];
+    failing.engine.start_redrive(wide(vec![ErrorReason::Failed])).unwrap();
+    let reasons = vec![ErrorReason::Failed, ErrorReason::Canceled];
     assert_eq!(failing.engine.start_redrive(wide(reasons.clone())), Err(RedriveRefused::TooMany));
     assert!(failing.engine.stop_redrive(&first));
     failing.wait_until_ended(&first).await;

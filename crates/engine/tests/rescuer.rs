@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::Status;
-use pointsman_core::store::{Claim, Claimant, Queue, Registry, Sweep, Tasks};
-use pointsman_core::task::{AttemptEnd, State};
-use pointsman_engine::{AttemptOutcome, Delivery, Setup};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry, RescueSweep, Tasks};
+use pointsman_core::task::{AttemptOutcome, TaskState};
+use pointsman_engine::{Delivery, HandlerOutcome, Setup};
 
 /// A node that runs no tasks, so that emitted tasks stay unclaimed.
 fn producer_only_engine() -> TestEngineBuilder {
     let mut builder =
-        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h");
+        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::done() }).route("a", "h");
     builder.settings.services.worker = false;
     builder.settings.services.rescuer = false;
     builder
@@ -33,27 +33,30 @@ async fn tasks_of_a_dead_node_are_retried() {
     let producer = producer_only_engine().start(&store).await;
     let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
     // A node that claims and is never heard of again.
-    let dead = store.join("dead", now()).await.unwrap();
+    let dead = store.join_node("dead", now()).await.unwrap();
     let handlers = Arc::new([handler_name("h")].into());
-    let claims = store.claim(Claim { by: Claimant::Node(dead), handlers, max: 1 }, now()).await.unwrap();
+    let claims = store
+        .claim_tasks(ClaimRequest { claimant: Claimant::Node(dead), handlers, max_tasks: 1 }, now())
+        .await
+        .unwrap();
     assert_eq!(claims.tasks.len(), 1);
 
     let engine = with_short_lease(
-        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h"),
+        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::done() }).route("a", "h"),
     )
     .start(&store)
     .await;
     let id = &receipt.events[0].tasks[0];
     within_timeout("the task to be done", async {
-        while store.task(id).await.unwrap().unwrap().0.life.state != State::Done {
+        while store.read_task(id).await.unwrap().unwrap().0.lifecycle.state != TaskState::Done {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
-    let (task, _) = store.task(id).await.unwrap().unwrap();
-    let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
-    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
-    assert_eq!((task.life.retries, task.life.crashes), (0, 1));
+    let (task, _) = store.read_task(id).await.unwrap().unwrap();
+    let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
+    assert_eq!((task.lifecycle.retries, task.lifecycle.crashes), (0, 1));
     engine.stop(TEST_TIMEOUT).await;
     producer.stop(TEST_TIMEOUT).await;
 }
@@ -71,7 +74,7 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
                     d.cancel.cancelled().await;
                     calls.record("told to stop");
                 }
-                AttemptOutcome::done()
+                HandlerOutcome::done()
             }
         }
     };
@@ -81,20 +84,23 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
     let engine = builder.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for(|c| c.status == Status::Locked).await;
+    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
     // Another node whose clock is far ahead takes it for dead.
-    store.rescue(Sweep::whole(Duration::from_secs(1)), now().plus(Duration::from_secs(3600))).await.unwrap();
+    store
+        .rescue(RescueSweep::full(Duration::from_secs(1)), now().plus(Duration::from_secs(3600)))
+        .await
+        .unwrap();
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    assert_eq!((ended.status, ended.attempt), (Status::Done, 2));
+    assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 2));
     within_timeout("the first attempt to be told", async {
         while calls.entries().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
-    let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
-    let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
-    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+    let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
+    let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -107,16 +113,16 @@ async fn tasks_of_a_removed_handler_are_parked_and_can_be_adopted() {
     producer.stop(TEST_TIMEOUT).await;
 
     let engine = with_short_lease(TestEngineBuilder::default()).start(&store).await;
-    let status = || async { store.task(&id).await.unwrap().unwrap().0.life.state.status() };
+    let status = || async { store.read_task(&id).await.unwrap().unwrap().0.lifecycle.state.status() };
     within_timeout("the task to be parked", async {
-        while status().await != Status::Missing {
+        while status().await != TaskStatus::Missing {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
 
     let back =
-        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup;
+        TestEngineBuilder::default().handler("h", |_| async { HandlerOutcome::done() }).route("a", "h").setup;
     engine.reconfigure(back).await.unwrap();
     let mut watcher = TaskWatcher::new(&engine);
     assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 1);

@@ -17,8 +17,8 @@ mod several_nodes;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::fire::{Fire, Makes, Outcome as FireOutcome, Skipped};
-use pointsman_core::store::{Plan, Schedules, Standing};
+use pointsman_core::fire::{Fire, FireAction, FireOutcome, SkipReason};
+use pointsman_core::store::{ScheduleDef, ScheduleProgress, Schedules};
 use pointsman_core::{Event, EventId, NewEvent, ScheduleName, Timestamp, cron};
 use pointsman_engine::{Engine, ScheduleSpec};
 use pointsman_store_sqlite::SqliteStore;
@@ -27,20 +27,24 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-const MISSED: FireOutcome = FireOutcome::Skipped(Skipped::Missed);
-const PAUSED: FireOutcome = FireOutcome::Skipped(Skipped::Held);
+const MISSED: FireOutcome = FireOutcome::Skipped(SkipReason::Missed);
+const PAUSED: FireOutcome = FireOutcome::Skipped(SkipReason::PausedByRule);
 
 fn schedule_name(text: &str) -> ScheduleName {
     ScheduleName::new(text).unwrap()
 }
 
-fn schedule_with_action(makes: Makes, schedule: &str, when: &str) -> ScheduleSpec {
-    ScheduleSpec::new(schedule_name(schedule), cron::Schedule::utc(when).unwrap(), makes)
+fn schedule_with_action(makes: FireAction, schedule: &str, when: &str) -> ScheduleSpec {
+    ScheduleSpec::new(schedule_name(schedule), cron::Schedule::parse_utc(when).unwrap(), makes)
 }
 
 /// One that emits an event named after it.
 fn event_schedule(schedule: &str, when: &str) -> ScheduleSpec {
-    schedule_with_action(Makes::Event(Box::new(NewEvent::of(handling_key(schedule)))), schedule, when)
+    schedule_with_action(
+        FireAction::EmitEvent(Box::new(NewEvent::new(handling_key(schedule)))),
+        schedule,
+        when,
+    )
 }
 
 fn every_second() -> ScheduleSpec {
@@ -56,18 +60,25 @@ fn daily_twelve_hours_ago() -> ScheduleSpec {
 }
 
 /// Plans schedules as if they had been registered at `then`.
-async fn plan_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: Timestamp) -> Vec<Standing> {
+async fn plan_since(
+    store: &SqliteStore,
+    schedules: &[&ScheduleSpec],
+    then: Timestamp,
+) -> Vec<ScheduleProgress> {
     let plan = |schedule: &&ScheduleSpec| {
         let when = &schedule.cron;
         let (zone, dialect) = (when.zone().name(), when.expression().dialect());
-        Plan { name: schedule.name.clone(), expression: format!("{} {zone} {dialect}", when.expression()) }
+        ScheduleDef {
+            name: schedule.name.clone(),
+            expression: format!("{} {zone} {dialect}", when.expression()),
+        }
     };
-    store.plan(schedules.iter().map(plan).collect(), then).await.unwrap()
+    store.register_schedules(schedules.iter().map(plan).collect(), then).await.unwrap()
 }
 
 /// Reads the ledger of a schedule, the earliest planned time first.
 async fn read_ledger(store: &SqliteStore, schedule: &ScheduleSpec) -> Vec<Fire> {
-    let mut fires = store.fires(&schedule.name, None, 10_000).await.unwrap().fires;
+    let mut fires = store.list_fires(&schedule.name, None, 10_000).await.unwrap().fires;
     fires.reverse();
     fires
 }

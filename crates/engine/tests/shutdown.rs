@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::Status;
-use pointsman_core::store::{Emission, StoreError, Tasks};
-use pointsman_core::task::{AttemptEnd, State};
-use pointsman_engine::{AttemptOutcome, Delivery, EmitError};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{EmitBatch, StoreError, Tasks};
+use pointsman_core::task::{AttemptOutcome, TaskState};
+use pointsman_engine::{Delivery, EmitError, HandlerOutcome};
 use tokio::sync::Notify;
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn a_drain_lets_attempts_finish() {
             let go = go.clone();
             async move {
                 go.notified().await;
-                AttemptOutcome::done()
+                HandlerOutcome::done()
             }
         }
     };
@@ -30,11 +30,11 @@ async fn a_drain_lets_attempts_finish() {
     let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for(|c| c.status == Status::Locked).await;
+    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
     go.notify_one();
     engine.stop(TEST_TIMEOUT).await;
-    let (task, _) = store.task(&receipt.events[0].tasks[0]).await.unwrap().unwrap();
-    assert_eq!(task.life.state, State::Done);
+    let (task, _) = store.read_task(&receipt.events[0].tasks[0]).await.unwrap().unwrap();
+    assert_eq!(task.lifecycle.state, TaskState::Done);
 }
 
 #[tokio::test]
@@ -44,36 +44,38 @@ async fn unfinished_tasks_are_released_without_a_retry() {
         .slots(2)
         .handler("h", |d: Delivery| async move {
             d.cancel.cancelled().await;
-            AttemptOutcome::failed("was told to stop")
+            HandlerOutcome::failed("was told to stop")
         })
         .route("a", "h")
         .start(&store)
         .await;
     let mut watcher = TaskWatcher::new(&engine);
     let receipt = emit(&engine, (0..3).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
-    watcher.wait_for(|c| c.status == Status::Locked).await;
-    watcher.wait_for(|c| c.status == Status::Locked).await;
+    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
+    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
     engine.stop(Duration::ZERO).await;
     for (index, sequenced) in receipt.events.iter().enumerate() {
-        let (task, _) = store.task(&sequenced.tasks[0]).await.unwrap().unwrap();
-        assert!(matches!(task.life.state.status(), Status::New | Status::Scheduled));
-        assert_eq!((task.life.retries, task.life.crashes), (0, 0));
-        let ends: Vec<_> = task.attempts.iter().map(|a| a.end).collect();
-        let expected: &[_] = if index < 2 { &[AttemptEnd::Released] } else { &[] };
+        let (task, _) = store.read_task(&sequenced.tasks[0]).await.unwrap().unwrap();
+        assert!(matches!(task.lifecycle.state.status(), TaskStatus::New | TaskStatus::Scheduled));
+        assert_eq!((task.lifecycle.retries, task.lifecycle.crashes), (0, 0));
+        let ends: Vec<_> = task.attempts.iter().map(|a| a.outcome).collect();
+        let expected: &[_] = if index < 2 { &[AttemptOutcome::Released] } else { &[] };
         assert_eq!(ends, expected);
     }
-    let refused = engine.emit(Emission { events: vec![keyed_event("a", "x")], idempotency: None }).await;
+    let refused = engine.emit(EmitBatch { events: vec![keyed_event("a", "x")], idempotency: None }).await;
     assert!(matches!(refused, Err(EmitError::Store(StoreError::Closed))));
 
     // The next node takes up what was left.
     let next = TestEngineBuilder::default()
-        .handler("h", |_| async { AttemptOutcome::done() })
+        .handler("h", |_| async { HandlerOutcome::done() })
         .route("a", "h")
         .start(&store)
         .await;
     for sequenced in &receipt.events {
         within_timeout("the task to be done", async {
-            while store.task(&sequenced.tasks[0]).await.unwrap().unwrap().0.life.state != State::Done {
+            while store.read_task(&sequenced.tasks[0]).await.unwrap().unwrap().0.lifecycle.state
+                != TaskState::Done
+            {
                 tokio::task::yield_now().await;
             }
         })

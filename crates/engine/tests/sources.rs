@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::{Place, Rule, RuleKind, Status};
-use pointsman_engine::AttemptOutcome;
+use pointsman_core::{Rule, RuleKind, RuleScope, TaskStatus};
+use pointsman_engine::HandlerOutcome;
 use pointsman_engine::handlers::in_process::InProcessHandler;
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn a_source_command_receives_its_run_and_causes_its_emits() {
     assert!(run.created && run.task.as_str().starts_with("shop_orders_"));
     let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event_id), ("shop", "orders", None));
-    assert_eq!((ended.id.clone(), ended.status), (run.task.clone(), Status::Done));
+    assert_eq!((ended.id.clone(), ended.status), (run.task.clone(), TaskStatus::Done));
     within_timeout("the log to be told of", lines.changed()).await.unwrap();
 
     let done = read_task(&store, &run.task).await;
@@ -66,7 +66,7 @@ async fn concurrent_runs_of_a_collection_share_one_task() {
 
     // A cancelled one makes way, and its command ends.
     wait_until("it to run", || async {
-        read_task(&store, &runs[0].task).await.life.state.status() == Status::Locked
+        read_task(&store, &runs[0].task).await.lifecycle.state.status() == TaskStatus::Locked
     })
     .await;
     engine.cancel_task(&runs[0].task).await.unwrap().unwrap();
@@ -80,12 +80,12 @@ async fn a_paused_collection_keeps_one_task_and_blocks_no_other() {
     let store = in_memory_store();
     let engine =
         TestEngineBuilder::default().source("shop", &["orders", "stock"], "true").start(&store).await;
-    let place = Place::Collection("shop/orders".parse().unwrap());
+    let place = RuleScope::Collection("shop/orders".parse().unwrap());
     let pause = Rule {
         kind: RuleKind::Pause,
-        place: place.clone(),
+        scope: place.clone(),
         tenant: None,
-        by: "ops".into(),
+        set_by: "ops".into(),
         reason: String::new(),
         since: now(),
     };
@@ -104,14 +104,14 @@ async fn a_paused_collection_keeps_one_task_and_blocks_no_other() {
 #[tokio::test]
 async fn an_in_process_handler_cannot_be_a_source() {
     let store = in_memory_store();
-    let function = Arc::new(InProcessHandler::new(|_| async { AttemptOutcome::done() }));
+    let function = Arc::new(InProcessHandler::new(|_| async { HandlerOutcome::done() }));
     let builder = TestEngineBuilder::default()
         .runner("shop", Some(function), |def| def.source = Some(source_def(&["orders"])));
     let engine = builder.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    assert_eq!((ended.status, ended.attempt), (Status::Error, 1));
+    assert_eq!((ended.status, ended.attempt), (TaskStatus::Error, 1));
     assert!(ended.error.unwrap().contains("cannot be a source"));
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use common::*;
 use futures::FutureExt;
-use pointsman_core::store::{Emission, StoreError, Tasks};
-use pointsman_core::{EventId, Json, NewEvent, Status};
-use pointsman_engine::{AttemptOutcome, Delivery, EmitError};
+use pointsman_core::store::{EmitBatch, StoreError, Tasks};
+use pointsman_core::{EventId, Json, NewEvent, TaskStatus};
+use pointsman_engine::{Delivery, EmitError, HandlerOutcome};
 use pointsman_store_sqlite::Sqlite;
 use tokio::sync::Notify;
 
@@ -25,29 +25,29 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
             let go = go.clone();
             async move {
                 go.notified().await;
-                AttemptOutcome { emits: vec![keyed_event("b", "y")], ..AttemptOutcome::done() }
+                HandlerOutcome { emits: vec![keyed_event("b", "y")], ..HandlerOutcome::done() }
             }
         }
     };
     let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, vec![keyed_event("a", "x")]).await;
-    watcher.wait_for(|c| c.status == Status::Locked).await;
+    watcher.wait_for(|c| c.status == TaskStatus::Locked).await;
 
     let intruder = rusqlite::Connection::open(&file).unwrap();
     intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
     go.notify_one();
 
-    let small = Emission { events: vec![keyed_event("c", "w")], idempotency: None };
+    let small = EmitBatch { events: vec![keyed_event("c", "w")], idempotency: None };
     let result = within_timeout("the store to give up", engine.emit(small)).await;
     assert!(matches!(result, Err(EmitError::Store(StoreError::Unavailable(_)))), "{result:?}");
     assert!(read_metric(&engine, "pointsman_store_errors_total") > 0);
 
     // The queue is bounded: beyond that producers are refused at once.
-    let large = Json::of(&"x".repeat(1 << 20)).unwrap();
+    let large = Json::from_value(&"x".repeat(1 << 20)).unwrap();
     let emission = || {
         let events = vec![NewEvent { value: large.clone(), ..keyed_event("c", "z") }];
-        Emission { events, idempotency: None }
+        EmitBatch { events, idempotency: None }
     };
     let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(engine.emit(emission()))).collect();
     let refused: Vec<_> = waiting.iter_mut().filter_map(|emit| emit.as_mut().now_or_never()).collect();
@@ -57,8 +57,8 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
 
     intruder.execute_batch("ROLLBACK").unwrap();
     let ended = watcher.wait_for_ended(1).await.remove(0);
-    assert_eq!((ended.status, ended.attempt), (Status::Done, 1));
-    let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
+    assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 1));
+    let (task, _) = store.read_task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.attempts.len(), 1);
     // The large ones that waited fill more than one page.
     let (mut after, mut handled) = (EventId::ZERO, 0);
@@ -66,8 +66,8 @@ async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
     while after < head {
         let page = engine.observer().read_page(&Default::default(), after, Some(head), 1000).await.unwrap();
         handled +=
-            page.events.iter().filter(|event| event.kind.as_str() != "c" && !event.is_engine()).count();
-        after = page.scanned;
+            page.events.iter().filter(|event| event.kind.as_str() != "c" && !event.is_engine_event()).count();
+        after = page.scanned_up_to;
     }
     assert_eq!(handled, 2, "the event and what its handler emitted, once");
     engine.stop(TEST_TIMEOUT).await;

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::http::StatusCode;
 use common::*;
-use pointsman_core::Status;
-use pointsman_core::limit::AILING;
-use pointsman_core::task::AttemptEnd;
+use pointsman_core::TaskStatus;
+use pointsman_core::limit::BREAKER_FAILURE_THRESHOLD;
+use pointsman_core::task::AttemptOutcome;
 use web::{build_response, http_handler, start_server};
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
     let store = in_memory_store();
     let engine = TestEngineBuilder::default()
         .slots(1)
-        .runner("h", Some(Arc::new(http_handler(url))), |def| def.retry.max = 0)
+        .runner("h", Some(Arc::new(http_handler(url))), |def| def.retry.max_retries = 0)
         .route("a", "h")
         .start(&store)
         .await;
@@ -46,14 +46,14 @@ async fn a_busy_target_costs_one_request_and_no_retry() {
     let events = (0..10).map(|number| keyed_event("a", &format!("k{number}"))).collect();
     let receipt = emit(&engine, events).await;
     let ended = watcher.wait_for_ended(10).await;
-    assert!(ended.iter().all(|change| change.status == Status::Done));
+    assert!(ended.iter().all(|change| change.status == TaskStatus::Done));
     assert_eq!(refused.load(Ordering::SeqCst), 1, "no other request was sent while the target was busy");
     assert_eq!(inbox.take().len(), 11);
     let mut snoozes = 0;
     for sequenced in &receipt.events {
         let done = read_task(&store, &sequenced.tasks[0]).await;
-        assert_eq!(done.life.retries, 0);
-        snoozes += done.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Snoozed).count();
+        assert_eq!(done.lifecycle.retries, 0);
+        snoozes += done.attempts.iter().filter(|attempt| attempt.outcome == AttemptOutcome::Snoozed).count();
     }
     assert_eq!(snoozes, 1);
     engine.stop(TEST_TIMEOUT).await;
@@ -94,7 +94,7 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     let engine = TestEngineBuilder::default()
         .slots(SLOTS)
         .runner("h", Some(Arc::new(http_handler(url))), |def| {
-            def.retry.max = 100;
+            def.retry.max_retries = 100;
             def.retry.delay = Duration::from_millis(1);
         })
         .route("a", "h")
@@ -103,13 +103,13 @@ async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
     let mut watcher = TaskWatcher::new(&engine);
     emit(&engine, (0..50).map(|number| keyed_event("a", &format!("k{number}"))).collect()).await;
     let ended = watcher.wait_for_ended(50).await;
-    assert!(ended.iter().all(|change| change.status == Status::Done));
+    assert!(ended.iter().all(|change| change.status == TaskStatus::Done));
     // When the store heard of the last failure that it takes, as many as there are slots were under way.
     let observed = observed.lock().unwrap().clone();
-    let while_failing = &observed[AILING as usize + SLOTS..FAILURES];
+    let while_failing = &observed[BREAKER_FAILURE_THRESHOLD as usize + SLOTS..FAILURES];
     assert!(while_failing.iter().all(|concurrent| *concurrent == 1), "{observed:?}");
     assert!(
-        observed[..AILING as usize].iter().max() > Some(&1),
+        observed[..BREAKER_FAILURE_THRESHOLD as usize].iter().max() > Some(&1),
         "before that they came together: {observed:?}"
     );
     engine.stop(TEST_TIMEOUT).await;

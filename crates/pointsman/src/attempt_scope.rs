@@ -7,7 +7,7 @@
 use std::future::Future;
 
 use pointsman_core::Cause;
-use pointsman_core::store::Claimed;
+use pointsman_core::store::ClaimedTask;
 
 use crate::task_log::LogLineSender;
 
@@ -23,7 +23,7 @@ tokio::task_local! {
 }
 
 impl AttemptScope {
-    pub(crate) fn new(task: &Claimed, log_sender: LogLineSender) -> Self {
+    pub(crate) fn new(task: &ClaimedTask, log_sender: LogLineSender) -> Self {
         let depth = task.subject.depth().saturating_add(1);
         Self { log_sender, cause: Cause { event: task.subject.cause(), task: task.seq, depth } }
     }

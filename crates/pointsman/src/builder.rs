@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::chain::{Chain, ChainPath, NodeId, Role, Step};
+use pointsman_core::chain::{Chain, ChainNodeId, ChainNodeRole, ChainPath, ChainStep};
 use pointsman_core::names::BadName;
-use pointsman_core::route::{Binding, ChainRoutes};
+use pointsman_core::route::{ChainRoutes, HandlerBinding};
 use pointsman_core::store::StoreError;
 use pointsman_core::task::retry::RetryPolicy;
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, LaneFailure, Order, Routes};
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, LaneFailurePolicy, LaneOrdering, Routes};
 use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Settings, Setup};
 
@@ -163,13 +163,13 @@ impl<Last> BusBuilder<Last> {
 
     /// Routes events with this handling key, or one below it, to a handler.
     pub fn on_key(mut self, key: &str, handler: &str) -> Self {
-        self.plan.bind_route(key, handler, Binding::queued);
+        self.plan.bind_route(key, handler, HandlerBinding::queued);
         self
     }
 
     /// Like [`on_key`](Self::on_key), for a synchronous handler.
     pub fn on_key_sync(mut self, key: &str, handler: &str) -> Self {
-        self.plan.bind_route(key, handler, Binding::sync);
+        self.plan.bind_route(key, handler, HandlerBinding::sync);
         self
     }
 
@@ -271,7 +271,7 @@ impl BusPlan {
         self.first_error.get_or_insert(error);
     }
 
-    fn bind_route(&mut self, key: &str, handler: &str, binding: fn(HandlerName) -> Binding) {
+    fn bind_route(&mut self, key: &str, handler: &str, binding: fn(HandlerName) -> HandlerBinding) {
         match (HandlingKey::new(key), HandlerName::new(handler)) {
             (Ok(key), Ok(handler)) => self.routes.bind(key, binding(handler)),
             (Err(error), _) | (_, Err(error)) => self.record_error(error.into()),
@@ -319,7 +319,7 @@ impl BusPlan {
             return Err(StartError::InvalidChain { chain: path(), reason });
         }
         for node in &chain.nodes {
-            if let Role::Step(Step { handler, .. }) = &node.role
+            if let ChainNodeRole::Step(ChainStep { handler, .. }) = &node.role
                 && !self.handlers.iter().any(|existing| existing.def.name == *handler)
             {
                 let (node, handler) = (node.id.clone(), handler.clone());

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Emission, StoreError};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{EmitBatch, StoreError};
 use pointsman_core::task::{LogLine, Task};
-use pointsman_core::{EventId, Status, TaskId, Timestamp};
+use pointsman_core::{EventId, TaskId, TaskStatus, Timestamp};
 use pointsman_engine::Engine;
 use tokio::time::timeout;
 
@@ -74,7 +74,7 @@ impl Bus {
     ) -> Result<EmittedEvent, EmitError> {
         let event = to_new_event(&event, &options, attempt_scope::current_cause(), self.engine.now())?;
         let idempotency = options.to_idempotency(&event)?;
-        let receipt = self.engine.emit(Emission { events: vec![event], idempotency }).await?;
+        let receipt = self.engine.emit(EmitBatch { events: vec![event], idempotency }).await?;
         let emitted = EmittedEvent::from_receipt(receipt).pop();
         let missing = || StoreError::Damaged("the store returned no receipt for a journaled event".into());
         emitted.ok_or_else(|| EmitError::NotJournaled(missing().into()))
@@ -93,7 +93,7 @@ impl Bus {
         if events.is_empty() {
             return Ok(Vec::new());
         }
-        let receipt = self.engine.emit(Emission { events, idempotency: None }).await?;
+        let receipt = self.engine.emit(EmitBatch { events, idempotency: None }).await?;
         Ok(EmittedEvent::from_receipt(receipt))
     }
 
@@ -105,7 +105,7 @@ impl Bus {
     /// Watches all events from now on.
     pub async fn watch(&self) -> Result<JournalWatch, StoreError> {
         let head = self.engine.observer().extent().await?.head;
-        Ok(self.watch_after(head, Filter::default()))
+        Ok(self.watch_after(head, EventFilter::default()))
     }
 
     /// Watches the events after `after` that match: first past ones, then new ones.
@@ -173,8 +173,8 @@ impl Bus {
 
 fn has_finished(status: Status) -> bool {
     match status {
-        Status::Done | Status::Error | Status::Missing => true,
-        Status::New | Status::Scheduled | Status::Locked => false,
+        TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing => true,
+        TaskStatus::New | TaskStatus::Scheduled | TaskStatus::Locked => false,
     }
 }
 

@@ -8,8 +8,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pointsman_core::store::{Claimed, Ended};
-use pointsman_core::task::{Level, LogLine};
+use pointsman_core::store::{AttemptResult, ClaimedTask};
+use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_core::{Context, EventId, HandlerName, Json, NewEvent, TaskId, Timestamp};
 use pointsman_engine::{Delivery, Outcome};
 
@@ -87,7 +87,7 @@ impl Ctx {
         RawEvent(self.0.event.clone())
     }
 
-    pub(crate) fn claimed_task(&self) -> &Claimed {
+    pub(crate) fn claimed_task(&self) -> &ClaimedTask {
         &self.0.delivery.task
     }
 
@@ -154,12 +154,12 @@ impl Ctx {
 
     /// Adds a line to the task's log when the attempt ends. Lines logged through `tracing` appear at once.
     pub fn log(&self, message: impl Into<String>) {
-        self.add_log_line(Level::Info, message.into());
+        self.add_log_line(LogLevel::Info, message.into());
     }
 
     /// Like [`log`](Self::log), at the level `error`.
     pub fn log_error(&self, message: impl Into<String>) {
-        self.add_log_line(Level::Error, message.into());
+        self.add_log_line(LogLevel::Error, message.into());
     }
 
     fn add_log_line(&self, level: Level, message: String) {
@@ -198,7 +198,7 @@ impl Ctx {
         let effects = self.0.effects.lock().unwrap_or_else(PoisonError::into_inner).take();
         let AttemptEffects { emits, logs } = effects.unwrap_or_default();
         let ended = match returned {
-            Ok(result) => Ended::Succeeded { result },
+            Ok(result) => AttemptResult::Succeeded { result },
             Err(error) => error.into_attempt_end(self.now()),
         };
         Outcome { ended, target: None, emits, logs }

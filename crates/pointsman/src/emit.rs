@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
 use pointsman_core::names::BadName;
-use pointsman_core::store::{Idempotency, Receipt, Sequenced};
+use pointsman_core::store::{EmitReceipt, IdempotencyKey, SequencedEvent};
 use pointsman_core::{Context, EventId, NewEvent, TaskId, Tenant, Timestamp};
 use sha2::{Digest, Sha256};
 

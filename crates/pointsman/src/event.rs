@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use pointsman_core::event::MAX_DEPTH;
-use pointsman_core::{Cause, HandlingKey, Json, NewEvent, ObjectKey, Priority, Timestamp, names, wire};
+use pointsman_core::event::MAX_CAUSE_DEPTH;
+use pointsman_core::{Cause, HandlingKey, Json, NewEvent, ObjectKey, Priority, Timestamp, event_json, names};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -136,8 +136,8 @@ pub(crate) fn to_new_event<E: Event>(
     }
     let parse_key = |text: Option<String>| text.map(ObjectKey::new).transpose().map_err(|e| invalid(&e));
     let value = Json::of(event).map_err(|e| invalid(&e))?;
-    if value.as_str().len() > wire::MAX_VALUE {
-        return Err(invalid(&format!("a value has at most {} bytes of JSON", wire::MAX_VALUE)));
+    if value.as_str().len() > event_json::MAX_VALUE {
+        return Err(invalid(&format!("a value has at most {} bytes of JSON", event_json::MAX_VALUE)));
     }
     let priority = options.priority.or(E::PRIORITY).map(|number| Priority::try_from(i64::from(number)));
     Ok(NewEvent {

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-use pointsman_core::store::Ended;
+use pointsman_core::store::AttemptResult;
 use pointsman_core::{Json, Timestamp};
 use serde::Serialize;
 
@@ -82,15 +82,15 @@ impl HandlerError {
     }
 
     /// The end of the attempt that the engine records.
-    pub(crate) fn into_attempt_end(self, now: Timestamp) -> Ended {
+    pub(crate) fn into_attempt_end(self, now: Timestamp) -> AttemptResult {
         match self.0 {
-            HandlerErrorKind::Failed { message, retry_after, is_permanent } => Ended::Failed {
+            HandlerErrorKind::Failed { message, retry_after, is_permanent } => AttemptResult::Failed {
                 error: message,
                 code: 1,
                 after: retry_after.map(|delay| now.plus(delay)),
                 last: is_permanent,
             },
-            HandlerErrorKind::Snoozed(Snooze(delay)) => Ended::Snoozed { until: now.plus(delay) },
+            HandlerErrorKind::Snoozed(Snooze(delay)) => AttemptResult::Snoozed { until: now.plus(delay) },
         }
     }
 }
@@ -186,25 +186,25 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1000);
 
-    fn attempt_end(returned: impl IntoHandlerResult) -> Ended {
+    fn attempt_end(returned: impl IntoHandlerResult) -> AttemptResult {
         match returned.into_handler_result() {
-            Ok(result) => Ended::Succeeded { result },
+            Ok(result) => AttemptResult::Succeeded { result },
             Err(error) => error.into_attempt_end(NOW),
         }
     }
 
-    fn failed_end(error: &str, after: Option<Timestamp>, last: bool) -> Ended {
-        Ended::Failed { error: error.into(), code: 1, after, last }
+    fn failed_end(error: &str, after: Option<Timestamp>, last: bool) -> AttemptResult {
+        AttemptResult::Failed { error: error.into(), code: 1, after, last }
     }
 
     #[test]
     fn returned_values_determine_how_the_attempt_ends() {
-        let done = Ended::Succeeded { result: None };
+        let done = AttemptResult::Succeeded { result: None };
         assert_eq!(attempt_end(()), done);
         assert_eq!(attempt_end(Ok::<_, String>(())), done);
         assert_eq!(
             attempt_end(Ok::<_, String>(vec![1, 2])),
-            Ended::Succeeded { result: Some(Json::parse("[1,2]").unwrap()) }
+            AttemptResult::Succeeded { result: Some(Json::parse("[1,2]").unwrap()) }
         );
         assert_eq!(attempt_end(Err::<(), _>("no")), failed_end("no", None, false));
         assert_eq!(
@@ -218,9 +218,12 @@ mod tests {
             attempt_end(Err::<(), _>(HandlerError::retry_after("no", wait))),
             failed_end("no", Some(later), false)
         );
-        assert_eq!(attempt_end(Snooze::after(wait)), Ended::Snoozed { until: later });
-        assert_eq!(attempt_end(Err::<(), _>(Snooze::after(wait))), Ended::Snoozed { until: later });
-        assert_eq!(attempt_end(Snooze::default()), Ended::Snoozed { until: Timestamp::from_millis(301_000) });
+        assert_eq!(attempt_end(Snooze::after(wait)), AttemptResult::Snoozed { until: later });
+        assert_eq!(attempt_end(Err::<(), _>(Snooze::after(wait))), AttemptResult::Snoozed { until: later });
+        assert_eq!(
+            attempt_end(Snooze::default()),
+            AttemptResult::Snoozed { until: Timestamp::from_millis(301_000) }
+        );
     }
 
     #[test]

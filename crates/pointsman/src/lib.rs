@@ -31,7 +31,7 @@
 //!
 //! let emitted = bus.emit(RecordPublished { id: 1, title: "Hello".into() }).await?;
 //! let tasks = bus.wait_for_tasks(&emitted).await?;
-//! assert_eq!(tasks[0].life.state.status(), Status::Done);
+//! assert_eq!(tasks[0].life.state.status(), TaskStatus::Done);
 //! bus.stop().await;
 //! # Ok(())
 //! # }
@@ -109,11 +109,11 @@ pub use unit_of_work::{BoxError, CommitError, CommittedEvents, EventReceipt, Ope
 pub use watch::{JournalWatch, WatchError};
 
 pub use pointsman_core::chain;
-pub use pointsman_core::journal::Filter;
-pub use pointsman_core::store::{NewOrder, OrderRefused, OrderView, StoreError};
+pub use pointsman_core::journal::EventFilter;
+pub use pointsman_core::store::{NewOrder, OrderRefusal, OrderView, StoreError};
 pub use pointsman_core::task::retry::{Backoff, RetryPolicy};
-pub use pointsman_core::task::{Level, LogLine, Task};
-pub use pointsman_core::{EventId, Json, LaneFailure, Order, Status, TaskId};
+pub use pointsman_core::task::{LogLevel, LogLine, Task};
+pub use pointsman_core::{EventId, Json, LaneFailurePolicy, LaneOrdering, TaskId, TaskStatus};
 pub use pointsman_derive::Event;
 pub use pointsman_store::sql::{SqlError, SqlRow, Value};
 

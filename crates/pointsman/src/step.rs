@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pointsman_core::chain::{NodeId, OrderKey};
-use pointsman_core::store::Claimed;
-use pointsman_core::task::{StepRun, Subject};
+use pointsman_core::chain::{ChainNodeId, OrderKey};
+use pointsman_core::store::ClaimedTask;
+use pointsman_core::task::{StepRun, TaskSubject};
 use pointsman_core::{Context, Event, EventId, HandlingKey};
 use serde::de::DeserializeOwned;
 
@@ -41,8 +41,8 @@ pub struct Step<T> {
 impl<T: DeserializeOwned + Send> Extract for Step<T> {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
         let step = match &ctx.claimed_task().subject {
-            Subject::Step(step) => step,
-            Subject::Event(_) | Subject::Run(_) => {
+            TaskSubject::Step(step) => step,
+            TaskSubject::Event(_) | TaskSubject::Run(_) => {
                 return Err(HandlerError::permanent(
                     "the task is not a step of an order; take the event's type or `RawEvent` instead of `Step`",
                 ));
@@ -60,11 +60,11 @@ impl<T: DeserializeOwned + Send> Extract for Step<T> {
 
 /// The event of a task. A step has none: it gets a substitute that is not in the journal, so that a handler can serve
 /// both. `None` for a run of a source, which no function of a program handles.
-pub(crate) fn event_for_task(task: &Claimed) -> Option<Arc<Event>> {
+pub(crate) fn event_for_task(task: &ClaimedTask) -> Option<Arc<Event>> {
     match &task.subject {
-        Subject::Event(event) => Some(event.clone()),
-        Subject::Step(step) => Some(Arc::new(substitute_event(step))),
-        Subject::Run(_) => None,
+        TaskSubject::Event(event) => Some(event.clone()),
+        TaskSubject::Step(step) => Some(Arc::new(substitute_event(step))),
+        TaskSubject::Run(_) => None,
     }
 }
 

@@ -10,7 +10,7 @@
 use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pointsman_core::task::{Level, LogLine};
+use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_engine::TimeSource;
 use pointsman_engine::runner::LogSink;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -68,8 +68,11 @@ impl<S: Subscriber> Layer<S> for TaskLog {
         attempt_scope::with_current_log(|log_sender| {
             let mut formatter = LineFormatter::default();
             event.record(&mut formatter);
-            let level =
-                if *event.metadata().level() == tracing::Level::ERROR { Level::Error } else { Level::Info };
+            let level = if *event.metadata().level() == tracing::Level::ERROR {
+                LogLevel::Error
+            } else {
+                LogLevel::Info
+            };
             log_sender.send(level, formatter.into_line());
         });
     }
@@ -183,10 +186,10 @@ mod tests {
             tracing::debug!("too quiet");
         })
         .await;
-        let info = |text: &str| (Level::Info, text.to_owned());
+        let info = |text: &str| (LogLevel::Info, text.to_owned());
         assert_eq!(
             lines,
-            [info("plain"), info("with fields count=3 who=me"), (Level::Error, "code=7".into())]
+            [info("plain"), info("with fields count=3 who=me"), (LogLevel::Error, "code=7".into())]
         );
     }
 

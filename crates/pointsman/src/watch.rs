@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::Stream;
 use futures::stream::unfold;
 use pointsman_core::EventId;
-use pointsman_core::journal::Filter;
+use pointsman_core::journal::EventFilter;
 use pointsman_core::store::StoreError;
 use pointsman_engine::Engine;
 

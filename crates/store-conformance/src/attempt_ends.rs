@@ -1,8 +1,8 @@
 //! The end of an attempt and everything that commits with it.
 
-use pointsman_core::store::{Ended, Ending, TaskFilter};
-use pointsman_core::task::{AttemptEnd, EndReason, Rejected, TaskSeq};
-use pointsman_core::{EventId, Status};
+use pointsman_core::store::{AttemptResult, FinishedAttempt, TaskFilter};
+use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskRejection, TaskSeq};
+use pointsman_core::{EventId, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -17,8 +17,8 @@ pub async fn a_successful_task_stores_its_result(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     fixture.advance_clock(3);
     let result = parse_json("{ \"pages\": 1.50 }");
-    let finished = fixture.finish_as(&task, Ended::Succeeded { result: Some(result.clone()) }).await;
-    assert_eq!((finished.status, finished.due, finished.emitted.len()), (Status::Done, None, 0));
+    let finished = fixture.finish_as(&task, AttemptResult::Succeeded { result: Some(result.clone()) }).await;
+    assert_eq!((finished.status, finished.due, finished.emitted.len()), (TaskStatus::Done, None, 0));
     let stored = fixture.read_task(&task.id).await;
     assert_eq!(stored.result.as_ref().map(|json| json.as_str()), Some(result.as_str()));
     assert_eq!((stored.finished_at, stored.error), (Some(fixture.now), None));
@@ -30,10 +30,10 @@ pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
     let sequenced = fixture.emit(new_event("record")).await;
     let mut want = Vec::new();
     for (ended, end, error) in [
-        (retryable_failure(), AttemptEnd::Failed, Some("it broke".to_string())),
-        (Ended::Snoozed { until: START_TIME }, AttemptEnd::Snoozed, None),
-        (Ended::Released, AttemptEnd::Released, None),
-        (success(), AttemptEnd::Succeeded, None),
+        (retryable_failure(), AttemptOutcome::Failed, Some("it broke".to_string())),
+        (AttemptResult::Snoozed { until: START_TIME }, AttemptOutcome::Snoozed, None),
+        (AttemptResult::Released, AttemptOutcome::Released, None),
+        (success(), AttemptOutcome::Succeeded, None),
     ] {
         let task = fixture.claim_one().await;
         let started = fixture.now;
@@ -44,9 +44,9 @@ pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
     }
     let stored = fixture.read_task(&sequenced.tasks[0]).await;
     let attempts = stored.attempts.into_iter();
-    let got: Vec<_> = attempts.map(|a| (a.number, a.started_at, a.ended_at, a.end, a.error)).collect();
+    let got: Vec<_> = attempts.map(|a| (a.number, a.started_at, a.ended_at, a.outcome, a.error)).collect();
     assert_eq!(got, want);
-    assert_eq!((stored.life.attempt, stored.life.retries, stored.life.crashes), (4, 1, 0));
+    assert_eq!((stored.lifecycle.attempt, stored.lifecycle.retries, stored.lifecycle.crashes), (4, 1, 0));
 }
 
 pub async fn a_task_fails_permanently_after_three_attempts(harness: &dyn Harness) {
@@ -62,10 +62,10 @@ pub async fn a_task_fails_permanently_after_three_attempts(harness: &dyn Harness
     let due = |seconds| Some(START_TIME.plus(secs(seconds)));
     assert_eq!(
         seen,
-        [(1, 0, Status::New, due(10)), (2, 1, Status::New, due(20)), (3, 2, Status::Error, None)]
+        [(1, 0, TaskStatus::New, due(10)), (2, 1, TaskStatus::New, due(20)), (3, 2, TaskStatus::Error, None)]
     );
     let stored = fixture.read_task(&sequenced.tasks[0]).await;
-    assert_eq!(stored.life.state.reason(), Some(EndReason::Failed));
+    assert_eq!(stored.lifecycle.state.error_reason(), Some(ErrorReason::Failed));
     assert_eq!(stored.error.as_deref(), Some("it broke"));
     assert!(stored.finished_at.is_some());
     assert!(fixture.claim(10).await.is_empty());
@@ -89,9 +89,14 @@ pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) 
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     let asked = fixture.seconds_from_now(3600);
-    let ended = Ended::Failed { error: "busy".into(), code: 1, after: Some(asked), last: false };
+    let ended = AttemptResult::Failed {
+        error: "busy".into(),
+        return_code: 1,
+        retry_at: Some(asked),
+        permanent: false,
+    };
     let finished = fixture.finish_as(&task, ended).await;
-    assert_eq!((finished.status, finished.due), (Status::New, Some(asked)));
+    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(asked)));
     fixture.advance_clock(3599);
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(1);
@@ -109,7 +114,7 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
         new_event("silence").caused_by(&task),
     ];
     let finished = fixture
-        .finish_attempt(Ending { emits: emits.clone(), ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt { emitted_events: emits.clone(), ..attempt_ending(&task, success()) })
         .await
         .expect("the fence is current");
     let prevs: Vec<_> = finished.emitted.iter().map(|event| event.prev).collect();
@@ -120,7 +125,7 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
     assert_eq!(read.iter().map(|event| event.id).collect::<Vec<_>>(), sequenced_ids(&finished.emitted));
     for (event, emit) in read.iter().zip(&emits) {
         assert_eq!((event.cause, event.value.as_str()), (emit.cause, emit.value.as_str()));
-        assert_eq!(event.depth(), 1);
+        assert_eq!(event.cause_depth(), 1);
     }
     assert_eq!(fixture.run_all_ready().await.len(), 3);
 }
@@ -128,11 +133,11 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
 pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
-    for ended in [retryable_failure(), Ended::Snoozed { until: fixture.now }, permanent_failure()] {
+    for ended in [retryable_failure(), AttemptResult::Snoozed { until: fixture.now }, permanent_failure()] {
         let task = fixture.claim_one().await;
         let emits = vec![new_event("note").caused_by(&task)];
         let finished = fixture
-            .finish_attempt(Ending { emits, ..attempt_ending(&task, ended) })
+            .finish_attempt(FinishedAttempt { emitted_events: emits, ..attempt_ending(&task, ended) })
             .await
             .expect("the fence is current");
         assert_eq!(finished.emitted.len(), 1);
@@ -153,18 +158,24 @@ pub async fn an_ending_with_a_stale_fence_changes_nothing(harness: &dyn Harness)
         success(),
         retryable_failure(),
         permanent_failure(),
-        Ended::Released,
-        Ended::Snoozed { until: fixture.now },
+        AttemptResult::Released,
+        AttemptResult::Snoozed { until: fixture.now },
     ] {
         let emits = vec![new_event("note").caused_by(&zombie)];
         let logs = vec![info_line(fixture.now, "from beyond")];
-        let answer = fixture.finish_attempt(Ending { emits, logs, ..attempt_ending(&zombie, ended) }).await;
-        assert_eq!(answer, Err(Rejected::StaleFence));
+        let answer = fixture
+            .finish_attempt(FinishedAttempt {
+                emitted_events: emits,
+                log_lines: logs,
+                ..attempt_ending(&zombie, ended)
+            })
+            .await;
+        assert_eq!(answer, Err(TaskRejection::StaleFence));
     }
     assert_eq!((fixture.read_task(&owner.id).await, fixture.journal_extent().await), before);
     assert!(fixture.log_messages(&owner.id).await.is_empty());
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 1);
-    assert_eq!(fixture.succeed(&owner).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&owner).await.status, TaskStatus::Done);
 }
 
 pub async fn an_attempt_can_end_only_once(harness: &dyn Harness) {
@@ -174,14 +185,14 @@ pub async fn an_attempt_can_end_only_once(harness: &dyn Harness) {
     fixture.succeed(&task).await;
     assert_eq!(
         fixture.finish_attempt(attempt_ending(&task, retryable_failure())).await,
-        Err(Rejected::WrongState(Status::Done))
+        Err(TaskRejection::WrongState(TaskStatus::Done))
     );
     let task = fixture.claim_one().await;
     let answers = fixture
         .finish_attempts(vec![attempt_ending(&task, success()), attempt_ending(&task, success())])
         .await;
-    assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
-    assert_eq!(answers[1], Err(Rejected::WrongState(Status::Done)), "within one call too");
+    assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(TaskStatus::Done));
+    assert_eq!(answers[1], Err(TaskRejection::WrongState(TaskStatus::Done)), "within one call too");
     assert_eq!(fixture.read_task(&task.id).await.attempts.len(), 1);
 }
 
@@ -189,8 +200,8 @@ pub async fn an_unknown_task_cannot_be_finished(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
-    let foreign = Ending { task: TaskSeq(task.seq.0 + 1000), ..attempt_ending(&task, success()) };
-    assert_eq!(fixture.finish_attempt(foreign).await, Err(Rejected::NoSuchTask));
+    let foreign = FinishedAttempt { task: TaskSeq(task.seq.0 + 1000), ..attempt_ending(&task, success()) };
+    assert_eq!(fixture.finish_attempt(foreign).await, Err(TaskRejection::NoSuchTask));
 }
 
 /// Each ending succeeds or fails separately; results are in the order of the endings.
@@ -198,22 +209,22 @@ pub async fn valid_and_stale_endings_in_one_call_are_answered_separately(harness
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(3, new_event("record")).await;
     let tasks = fixture.claim(3).await;
-    let with_note = |n: usize, fence: i64| Ending {
+    let with_note = |n: usize, fence: i64| FinishedAttempt {
         fence,
-        emits: vec![new_event("note").with_value(&n.to_string()).caused_by(&tasks[n])],
+        emitted_events: vec![new_event("note").with_value(&n.to_string()).caused_by(&tasks[n])],
         ..attempt_ending(&tasks[n], success())
     };
     let endings =
         vec![with_note(0, tasks[0].fence), with_note(1, tasks[1].fence - 1000), with_note(2, tasks[2].fence)];
     let answers = fixture.finish_attempts(endings).await;
-    assert_eq!(answers[1], Err(Rejected::StaleFence));
+    assert_eq!(answers[1], Err(TaskRejection::StaleFence));
     let emitted: Vec<EventId> =
         answers.iter().flatten().flat_map(|finished| sequenced_ids(&finished.emitted)).collect();
     assert_eq!(emitted.len(), 2);
     assert_ascending(&emitted);
     let read = fixture.read_events_after(tasks[2].event().id, &Default::default()).await;
     assert_eq!(read.iter().map(|event| event.value.as_str()).collect::<Vec<_>>(), ["0", "2"]);
-    assert_eq!(fixture.task_status(&tasks[1].id).await, Status::Locked);
+    assert_eq!(fixture.task_status(&tasks[1].id).await, TaskStatus::Locked);
 }
 
 pub async fn a_cancelled_attempt_cannot_finish(harness: &dyn Harness) {
@@ -222,10 +233,15 @@ pub async fn a_cancelled_attempt_cannot_finish(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
     let emits = vec![new_event("note").caused_by(&task)];
-    let answer = fixture.finish_attempt(Ending { emits, ..attempt_ending(&task, success()) }).await;
-    assert_eq!(answer, Err(Rejected::WrongState(Status::Error)));
+    let answer = fixture
+        .finish_attempt(FinishedAttempt { emitted_events: emits, ..attempt_ending(&task, success()) })
+        .await;
+    assert_eq!(answer, Err(TaskRejection::WrongState(TaskStatus::Error)));
     let stored = fixture.read_task(&task.id).await;
-    assert_eq!(stored.life.state.reason(), Some(EndReason::Canceled));
-    assert_eq!(stored.attempts.iter().map(|attempt| attempt.end).collect::<Vec<_>>(), [AttemptEnd::Canceled]);
+    assert_eq!(stored.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
+    assert_eq!(
+        stored.attempts.iter().map(|attempt| attempt.outcome).collect::<Vec<_>>(),
+        [AttemptOutcome::Canceled]
+    );
     assert_eq!(fixture.read_all_events().await.len(), 1);
 }

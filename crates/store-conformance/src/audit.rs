@@ -1,29 +1,35 @@
 //! Audit entries: recorded, and listed newest first.
 
-use pointsman_core::store::Deed;
+use pointsman_core::store::AuditEntry;
 
 use crate::Harness;
 use crate::fixture::*;
 
-fn audit_entry(fixture: &StoreFixture<'_>, n: usize) -> Deed {
+fn audit_entry(fixture: &StoreFixture<'_>, n: usize) -> AuditEntry {
     let (by, action) = ("ops \"the\" second".to_string(), ["pause", "retry", "run"][n % 3].to_string());
-    Deed { at: fixture.now, by, action, what: format!("thing-{n}"), detail: "weil's klemmt".into() }
+    AuditEntry {
+        at: fixture.now,
+        actor: by,
+        action,
+        target: format!("thing-{n}"),
+        detail: "weil's klemmt".into(),
+    }
 }
 
 pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    assert!(expect_ok(fixture.store.deeds(None, 10).await).is_empty());
+    assert!(expect_ok(fixture.store.list_audit_entries(None, 10).await).is_empty());
     let mut done = Vec::new();
     for n in 0..7 {
         done.push(audit_entry(&fixture, n));
-        expect_ok(fixture.store.note(done[n].clone()).await);
+        expect_ok(fixture.store.append_audit_entry(done[n].clone()).await);
         fixture.advance_clock(1);
     }
     done.reverse();
     let fixture = fixture.reopen().await;
     let (mut before, mut found, mut numbers) = (None, Vec::new(), Vec::new());
     loop {
-        let page = expect_ok(fixture.store.deeds(before, 3).await);
+        let page = expect_ok(fixture.store.list_audit_entries(before, 3).await);
         assert!(page.len() <= 3);
         let Some((last, _)) = page.last() else { break };
         before = Some(*last);
@@ -39,7 +45,7 @@ pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harnes
 pub async fn identical_audit_entries_are_all_kept(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for _ in 0..5 {
-        expect_ok(fixture.store.note(audit_entry(&fixture, 1)).await);
+        expect_ok(fixture.store.append_audit_entry(audit_entry(&fixture, 1)).await);
     }
-    assert_eq!(expect_ok(fixture.store.deeds(None, 100).await).len(), 5);
+    assert_eq!(expect_ok(fixture.store.list_audit_entries(None, 100).await).len(), 5);
 }

@@ -1,8 +1,8 @@
 //! The events an event caused, directly and indirectly, as far as they have not expired.
 
 use pointsman_core::journal::Retention;
-use pointsman_core::order::Origin;
-use pointsman_core::store::{Claimed, Ending, MOST_CAUSED};
+use pointsman_core::order::OrderOrigin;
+use pointsman_core::store::{ClaimedTask, FinishedAttempt, MAX_CAUSED_EVENTS};
 use pointsman_core::{EventId, NewEvent};
 
 use crate::Harness;
@@ -17,15 +17,19 @@ fn registration() -> RegistrationBuilder {
 }
 
 async fn caused_event_ids(fixture: &StoreFixture<'_>, id: EventId) -> Vec<EventId> {
-    let view = expect_ok(fixture.store.event(id).await).expect("the event has not expired");
-    view.caused.iter().map(|event| event.id).collect()
+    let view = expect_ok(fixture.store.read_event(id).await).expect("the event has not expired");
+    view.caused_events.iter().map(|event| event.id).collect()
 }
 
 /// Finishes a task successfully with these emitted events, each with the task as its cause. Returns their ids.
-async fn finish_emitting(fixture: &StoreFixture<'_>, task: &Claimed, emits: Vec<NewEvent>) -> Vec<EventId> {
+async fn finish_emitting(
+    fixture: &StoreFixture<'_>,
+    task: &ClaimedTask,
+    emits: Vec<NewEvent>,
+) -> Vec<EventId> {
     let emits = emits.into_iter().map(|event| event.caused_by(task)).collect();
     let finished = fixture
-        .finish_attempt(Ending { emits, ..attempt_ending(task, success()) })
+        .finish_attempt(FinishedAttempt { emitted_events: emits, ..attempt_ending(task, success()) })
         .await
         .expect("the fence is current");
     sequenced_ids(&finished.emitted)
@@ -68,12 +72,16 @@ pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
     let child = finish_emitting(&fixture, &task, vec![new_event("two").with_value("[1]")]).await[0];
     let below = fixture.claim_one_for_handler("second").await;
     let grandchild = finish_emitting(&fixture, &below, vec![new_event("leaf")]).await[0];
-    let view = expect_ok(fixture.store.event(root).await).expect("the event has not expired");
-    let causes: Vec<_> =
-        view.caused.iter().filter_map(|event| event.cause).map(|cause| (cause.event, cause.task)).collect();
+    let view = expect_ok(fixture.store.read_event(root).await).expect("the event has not expired");
+    let causes: Vec<_> = view
+        .caused_events
+        .iter()
+        .filter_map(|event| event.cause)
+        .map(|cause| (cause.event, cause.task))
+        .collect();
     assert_eq!(causes, [(Some(root), task.seq), (Some(child), below.seq)]);
-    assert_eq!((view.caused[0].value.as_str(), view.caused[1].id), ("[1]", grandchild));
-    assert_eq!(view.extent, fixture.journal_extent().await);
+    assert_eq!((view.caused_events[0].value.as_str(), view.caused_events[1].id), ("[1]", grandchild));
+    assert_eq!(view.journal_range, fixture.journal_extent().await);
 }
 
 /// A task may also emit while it is running.
@@ -93,11 +101,11 @@ pub async fn the_number_of_caused_events_shown_is_limited(harness: &dyn Harness)
         finish_emitting(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("two"); 20])
             .await;
     let task = fixture.claim_one_for_handler("second").await;
-    finish_emitting(&fixture, &task, vec![new_event("leaf"); MOST_CAUSED + 100]).await;
+    finish_emitting(&fixture, &task, vec![new_event("leaf"); MAX_CAUSED_EVENTS + 100]).await;
     let shown = caused_event_ids(&fixture, root).await;
-    assert_eq!(shown.len(), MOST_CAUSED);
+    assert_eq!(shown.len(), MAX_CAUSED_EVENTS);
     assert_eq!(shown[..20], near, "the nearer events first");
-    assert_eq!(caused_event_ids(&fixture, task.event().id).await.len(), MOST_CAUSED);
+    assert_eq!(caused_event_ids(&fixture, task.event().id).await.len(), MAX_CAUSED_EVENTS);
 }
 
 pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
@@ -109,15 +117,15 @@ pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
     fixture.advance_clock(100);
     let task = fixture.claim_one_for_handler("second").await;
     let grandchild = finish_emitting(&fixture, &task, vec![new_event("leaf")]).await[0];
-    fixture.prune(Retention { count: 0, age: secs(50) }, KEEP_EVERYTHING).await;
-    assert!(expect_ok(fixture.store.event(root).await).is_none());
-    let seen = expect_ok(fixture.store.event(grandchild).await).expect("the event has not expired");
+    fixture.prune(Retention { max_count: 0, max_age: secs(50) }, KEEP_EVERYTHING).await;
+    assert!(expect_ok(fixture.store.read_event(root).await).is_none());
+    let seen = expect_ok(fixture.store.read_event(grandchild).await).expect("the event has not expired");
     assert_eq!(
         seen.event.cause.and_then(|cause| cause.event),
         Some(child),
         "the event still names its cause"
     );
-    assert!(seen.caused.is_empty());
+    assert!(seen.caused_events.is_empty());
 }
 
 /// An order that no event created has no cause event, so the events its steps emit have none either.
@@ -125,9 +133,9 @@ pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harnes
     let fixture = StoreFixture::new(harness, registration().chain("/x/y", "a=step>done done")).await;
     fixture.add_order(new_order("/x/y,1")).await;
     let task = fixture.claim_one().await;
-    assert_eq!((task.subject.cause(), task.subject.depth()), (None, 0));
+    assert_eq!((task.subject.cause_event(), task.subject.cause_depth()), (None, 0));
     let emitted = finish_emitting(&fixture, &task, vec![new_event("one")]).await[0];
-    let view = expect_ok(fixture.store.event(emitted).await).expect("the event has not expired");
+    let view = expect_ok(fixture.store.read_event(emitted).await).expect("the event has not expired");
     let cause = view.event.cause.expect("a task emitted it");
     assert_eq!((cause.event, cause.task, cause.depth), (None, task.seq, 1));
     let below =
@@ -148,7 +156,7 @@ pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &d
             .await;
     let mut fixture = fixture.reopen().await;
     let task = fixture.claim_one_for_handler("step").await;
-    assert_eq!((task.subject.cause(), task.subject.depth()), (Some(root), 0));
+    assert_eq!((task.subject.cause_event(), task.subject.cause_depth()), (Some(root), 0));
     emitted.extend(finish_emitting(&fixture, &task, vec![new_event("leaf")]).await);
     assert_eq!(caused_event_ids(&fixture, root).await, emitted);
     let below =
@@ -160,10 +168,10 @@ pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &d
         "and indirectly caused events"
     );
     fixture.advance_clock(100);
-    fixture.prune(Retention { count: 0, age: secs(50) }, KEEP_EVERYTHING).await;
-    assert!(expect_ok(fixture.store.event(root).await).is_none());
+    fixture.prune(Retention { max_count: 0, max_age: secs(50) }, KEEP_EVERYTHING).await;
+    assert!(expect_ok(fixture.store.read_event(root).await).is_none());
     assert_eq!(
-        fixture.claim_one_for_handler("step").await.subject.cause(),
+        fixture.claim_one_for_handler("step").await.subject.cause_event(),
         Some(root),
         "the order keeps its cause"
     );
@@ -177,13 +185,13 @@ pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
     let mut last = fixture.emit(new_event("round")).await.id;
     for depth in 0..5 {
         let task = fixture.claim_one().await;
-        assert_eq!((task.subject.cause(), task.subject.depth()), (Some(last), depth));
-        let view = expect_ok(fixture.store.order(&tenant("default"), &task.step().order).await)
+        assert_eq!((task.subject.cause_event(), task.subject.cause_depth()), (Some(last), depth));
+        let view = expect_ok(fixture.store.read_order(&tenant("default"), &task.step().order).await)
             .expect("the order is unfinished")
             .0;
-        assert_eq!(view.order.origin, Some(Origin { event: last, depth }));
+        assert_eq!(view.order.origin, Some(OrderOrigin { event: last, depth }));
         last = finish_emitting(&fixture, &task, vec![new_event("round")]).await[0];
-        let made = expect_ok(fixture.store.event(last).await).expect("the event has not expired").event;
-        assert_eq!(made.depth(), depth + 1);
+        let made = expect_ok(fixture.store.read_event(last).await).expect("the event has not expired").event;
+        assert_eq!(made.cause_depth(), depth + 1);
     }
 }

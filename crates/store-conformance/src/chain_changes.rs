@@ -1,8 +1,8 @@
 //! Chains that change while they have orders: orders continue, or are orphaned at a removed chain node.
 
-use pointsman_core::Status;
-use pointsman_core::chain::Action;
-use pointsman_core::store::{OrderRefused, TaskFilter};
+use pointsman_core::TaskStatus;
+use pointsman_core::chain::ChainNodeAction;
+use pointsman_core::store::{OrderRefusal, TaskFilter};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -25,7 +25,7 @@ async fn fixture_with_waiting_order(harness: &dyn Harness) -> StoreFixture<'_> {
 }
 
 async fn count_live_tasks(fixture: &StoreFixture<'_>) -> usize {
-    let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
+    let statuses = vec![TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked, TaskStatus::Missing];
     fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await.len()
 }
 
@@ -41,20 +41,20 @@ pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness)
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.register(registration_without_first_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.stranded && !view.order.suspended, "the order is orphaned");
+    assert!(view.orphaned && !view.order.suspended, "the order is orphaned");
     assert_eq!((view.order.node.as_str(), view.task), ("a", None));
     fixture.assert_nothing_claimable("its chain node was removed").await;
     assert_eq!(count_live_tasks(&fixture).await, 0);
     let mut fixture = fixture.reopen().await;
-    assert!(fixture.read_order(ORDER_KEY).await.stranded, "after a restart, too");
+    assert!(fixture.read_order(ORDER_KEY).await.orphaned, "after a restart, too");
     assert_eq!(
-        fixture.list_chains().await[0].orders,
+        fixture.list_chains().await[0].order_counts,
         [(chain_node_id("a"), 1)],
         "removed chain nodes are listed"
     );
     fixture.register(registration()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(!view.stranded && view.task.is_some());
+    assert!(!view.orphaned && view.task.is_some());
     let task = fixture.claim_one().await;
     assert_eq!((task.step().node.as_str(), task.step().value.as_str()), ("a", "1"));
 }
@@ -62,12 +62,12 @@ pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness)
 pub async fn an_orphaned_order_can_be_moved(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.register(registration_without_first_node()).await;
-    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("a")));
+    let nowhere = Err(OrderRefusal::NoSuchNode(chain_path("/x/y"), chain_node_id("a")));
     assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("a")).await, nowhere);
     let since = fixture.journal_head().await;
     fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
     assert_eq!(fixture.engine_event_summaries_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
-    assert!(!fixture.read_order(ORDER_KEY).await.stranded);
+    assert!(!fixture.read_order(ORDER_KEY).await.orphaned);
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
@@ -87,9 +87,9 @@ pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Har
     let task = fixture.claim_one().await;
     fixture.register(registration_without_first_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.stranded && view.order.running, "the running step can finish");
+    assert!(view.orphaned && view.order.step_running, "the running step can finish");
     let since = fixture.journal_head().await;
-    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     assert_eq!(
         fixture.engine_event_summaries_after(since).await,
         ["OrderStepEnded Success"],
@@ -125,7 +125,7 @@ pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn 
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.assert_nothing_claimable("its chain node was removed").await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert_eq!((view.task, view.stranded), (None, true));
+    assert_eq!((view.task, view.orphaned), (None, true));
     fixture.register(registration()).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -186,7 +186,7 @@ pub async fn a_running_step_finishes_with_its_old_handler(harness: &dyn Harness)
     let mut fixture = fixture_with_waiting_order(harness).await;
     let task = fixture.claim_one().await;
     fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
-    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
@@ -197,10 +197,10 @@ pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
     fixture.register(registration().without_chain("/x/y")).await;
     let left = fixture.list_chains().await;
     assert!(left[0].chain.nodes.is_empty(), "only its orders are left of it");
-    assert_eq!(left[0].orders, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
-    let gone = Err(OrderRefused::NoSuchChain(chain_path("/x/y")));
+    assert_eq!(left[0].order_counts, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
+    let gone = Err(OrderRefusal::NoSuchChain(chain_path("/x/y")));
     assert_eq!(fixture.try_add_order(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
-    let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.stranded).collect();
+    let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.orphaned).collect();
     assert_eq!(stranded, [true, true], "its orders still exist");
     fixture.assert_nothing_claimable("there is no such chain").await;
     fixture.succeed(&running[0]).await;
@@ -239,13 +239,13 @@ pub async fn a_changed_chain_stays_stopped(harness: &dyn Harness) {
 
 pub async fn a_stopped_chain_node_stays_stopped_for_its_new_handler(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
-    fixture.set_node_action("/x/y a", Action::Stop).await;
+    fixture.set_node_action("/x/y a", ChainNodeAction::Stop).await;
     fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
     fixture.assert_nothing_claimable("the node is stopped").await;
     let mut fixture = fixture.reopen().await;
     fixture.register(registration()).await;
     fixture.assert_nothing_claimable("the node is stopped").await;
-    fixture.set_node_action("/x/y a", Action::Process).await;
+    fixture.set_node_action("/x/y a", ChainNodeAction::Process).await;
     assert_eq!(fixture.claim_one().await.handler, handler_name("first"));
 }
 
@@ -254,10 +254,10 @@ pub async fn chains_can_be_read_back_as_registered(harness: &dyn Harness) {
         registration().step_retry("/x/y", "a", 4, 9).chain("/c", "z=third>e e").chain_route("record", "/c");
     let fixture = StoreFixture::new(harness, registration).await;
     let want = fixture.registration.build();
-    let read = expect_ok(fixture.store.registration().await);
+    let read = expect_ok(fixture.store.read_merged_registration().await);
     assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
     let fixture = fixture.reopen().await;
-    let read = expect_ok(fixture.store.registration().await);
+    let read = expect_ok(fixture.store.read_merged_registration().await);
     assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
     let seen: Vec<_> = fixture.list_chains().await.into_iter().map(|view| view.chain).collect();
     assert_eq!(seen, want.chains, "by path");
@@ -281,7 +281,7 @@ pub async fn changing_other_chain_nodes_does_not_affect_a_pending_retry(harness:
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.fail(&fixture.claim_one().await).await;
     let before = fixture.read_order(ORDER_KEY).await;
-    assert_eq!(before.setback, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)));
+    assert_eq!(before.retry_at, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)));
     fixture.register(registration().chain("/x/y", "a=first>c b=second>done c=third>done done")).await;
     assert_eq!(fixture.read_order(ORDER_KEY).await, before);
     fixture.assert_nothing_claimable("it is set back").await;
@@ -295,7 +295,7 @@ pub async fn a_crash_at_a_removed_chain_node_leaves_no_task(harness: &dyn Harnes
     fixture.claim_one().await;
     fixture.register(registration().without_chain("/x/y")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
     fixture.rescue_tasks().await;
     assert_eq!(count_live_tasks(&fixture).await, 0);
     fixture.register(registration()).await;

@@ -1,9 +1,9 @@
 //! Circuit breakers: no task of a handler is started while its target is busy or its circuit is open.
 
-use pointsman_core::Status;
-use pointsman_core::limit::{AILING, Pace, Target};
-use pointsman_core::store::{Ended, Ending};
-use pointsman_core::task::Rejected;
+use pointsman_core::TaskStatus;
+use pointsman_core::limit::{BREAKER_FAILURE_THRESHOLD, LimiterState, TargetHealth};
+use pointsman_core::store::{AttemptResult, FinishedAttempt};
+use pointsman_core::task::TaskRejection;
 
 use crate::Harness;
 use crate::fixture::*;
@@ -28,10 +28,11 @@ async fn fixture_with_hook_tasks(harness: &dyn Harness, count: usize) -> StoreFi
 async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
     let task = fixture.claim_one_for_handler("hook").await;
     let until = fixture.seconds_from_now(seconds);
-    let finished =
-        fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
-    assert_eq!((finished.status, finished.due), (Status::New, Some(until)));
-    assert_eq!(fixture.read_task(&task.id).await.life.retries, 0, "it costs no retry");
+    let finished = fixture
+        .finish_with_target_report(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .await;
+    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(until)));
+    assert_eq!(fixture.read_task(&task.id).await.lifecycle.retries, 0, "it costs no retry");
 }
 
 /// Finishes several attempts one by one with a report that the target fails; their tasks are snoozed for an hour.
@@ -41,8 +42,8 @@ async fn report_failing_target(fixture: &StoreFixture<'_>, times: u32) {
         fixture
             .finish_with_target_report(
                 &task,
-                Ended::Snoozed { until: fixture.seconds_from_now(3600) },
-                Target::Unwell,
+                AttemptResult::Snoozed { until: fixture.seconds_from_now(3600) },
+                TargetHealth::Failing,
             )
             .await;
     }
@@ -53,7 +54,7 @@ pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn H
     report_busy_target(&fixture, 60).await;
     let claims = fixture.claim_outcome(10).await;
     assert_eq!(
-        (claims.tasks.len(), claims.more, claims.next_due),
+        (claims.tasks.len(), claims.has_more, claims.next_due),
         (0, false, Some(fixture.seconds_from_now(60)))
     );
     let emissions = vec![emission([new_event("record")])];
@@ -71,7 +72,9 @@ pub async fn a_shorter_busy_time_does_not_shorten_a_longer_one(harness: &dyn Har
     let first = fixture.claim_one().await;
     report_busy_target(&fixture, 60).await;
     let until = fixture.seconds_from_now(10);
-    fixture.finish_with_target_report(&first, Ended::Snoozed { until }, Target::Busy { until }).await;
+    fixture
+        .finish_with_target_report(&first, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .await;
     fixture.advance_clock(10);
     assert!(fixture.claim(10).await.is_empty());
     assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(50)));
@@ -84,7 +87,9 @@ pub async fn scheduled_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     fixture.schedule_ahead(4).await;
     let until = fixture.seconds_from_now(60);
-    fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    fixture
+        .finish_with_target_report(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .await;
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(60);
     assert_eq!(fixture.claim(10).await.len(), 6);
@@ -95,7 +100,7 @@ pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 6).await;
     let running = fixture.claim_one().await;
     report_busy_target(&fixture, 60).await;
-    fixture.finish_with_target_report(&running, success(), Target::Well).await;
+    fixture.finish_with_target_report(&running, success(), TargetHealth::Healthy).await;
     assert_eq!(fixture.claim(10).await.len(), 4);
 }
 
@@ -111,43 +116,48 @@ pub async fn a_busy_target_does_not_delay_other_handlers(harness: &dyn Harness) 
 
 pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 40).await;
-    report_failing_target(&fixture, AILING - 1).await;
+    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     let trial = fixture.claim(3).await;
     assert_eq!(trial.len(), 3, "not yet");
     for task in &trial {
         fixture.release_task(task).await;
     }
-    let mut pace = Pace { failures: AILING - 1, ..Pace::default() };
+    let mut pace =
+        LimiterState { consecutive_failures: BREAKER_FAILURE_THRESHOLD - 1, ..LimiterState::default() };
     let mut waits = Vec::new();
     for _ in 0..3 {
         report_failing_target(&fixture, 1).await;
-        pace.told(Target::Unwell, &fixture.registration.handler_def("hook").retry, fixture.now);
+        pace.record_target_health(
+            TargetHealth::Failing,
+            &fixture.registration.handler_def("hook").retry,
+            fixture.now,
+        );
         let claims = fixture.claim_outcome(10).await;
-        assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(pace.quiet_until)));
-        waits.push(pace.quiet_until.since(fixture.now));
-        fixture.now = pace.quiet_until;
+        assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(pace.breaker_open_until)));
+        waits.push(pace.breaker_open_until.duration_since(fixture.now));
+        fixture.now = pace.breaker_open_until;
     }
     assert_ascending(&waits);
     let claims = fixture.claim_outcome(10).await;
-    assert_eq!((claims.tasks.len(), claims.more), (1, false), "one at a time");
+    assert_eq!((claims.tasks.len(), claims.has_more), (1, false), "one at a time");
     assert!(fixture.claim(10).await.is_empty());
-    fixture.finish_with_target_report(&claims.tasks[0], success(), Target::Well).await;
+    fixture.finish_with_target_report(&claims.tasks[0], success(), TargetHealth::Healthy).await;
     assert_eq!(fixture.claim(10).await.len(), 10, "until it has recovered");
 }
 
 pub async fn one_success_resets_the_failure_count(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 40).await;
-    report_failing_target(&fixture, AILING - 1).await;
+    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     let task = fixture.claim_one().await;
-    fixture.finish_with_target_report(&task, success(), Target::Well).await;
-    report_failing_target(&fixture, AILING - 1).await;
+    fixture.finish_with_target_report(&task, success(), TargetHealth::Healthy).await;
+    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     assert_eq!(fixture.claim(10).await.len(), 10);
 }
 
 /// An attempt without a target report does not affect the circuit.
 pub async fn attempts_without_a_target_report_do_not_change_the_circuit(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 40).await;
-    report_failing_target(&fixture, AILING - 1).await;
+    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD - 1).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail(&fixture.claim_one().await).await;
     assert_eq!(fixture.claim(1).await.len(), 1, "a failure alone is no word on the target");
@@ -160,12 +170,15 @@ pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
     let zombie = fixture.claim_one().await;
     fixture.release_task(&zombie).await;
     let until = fixture.seconds_from_now(3600);
-    for target in [Target::Busy { until }, Target::Unwell] {
-        for _ in 0..AILING {
-            let ending = Ending { target: Some(target), ..attempt_ending(&zombie, Ended::Snoozed { until }) };
+    for target in [TargetHealth::Busy { until }, TargetHealth::Failing] {
+        for _ in 0..BREAKER_FAILURE_THRESHOLD {
+            let ending = FinishedAttempt {
+                target_health: Some(target),
+                ..attempt_ending(&zombie, AttemptResult::Snoozed { until })
+            };
             assert_eq!(
                 fixture.finish_attempt(ending).await.map(drop),
-                Err(Rejected::WrongState(Status::New))
+                Err(TaskRejection::WrongState(TaskStatus::New))
             );
         }
     }
@@ -174,7 +187,7 @@ pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
 
 pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 40).await;
-    report_failing_target(&fixture, AILING).await;
+    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
     let told = fixture.claim_outcome(10).await.next_due;
     let mut fixture = fixture.reopen().await;
     let claims = fixture.claim_outcome(10).await;
@@ -186,7 +199,7 @@ pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
 /// A changed configuration does not close the circuit.
 pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 40).await;
-    report_failing_target(&fixture, AILING).await;
+    report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
     let told = fixture.claim_outcome(10).await.next_due;
     fixture.register(registration().route("record.other", &["hook"])).await;
     let claims = fixture.claim_outcome(10).await;
@@ -198,9 +211,11 @@ pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
     fixture.emit_many(3, new_event("record")).await;
     let task = fixture.fetch_one_as_worker("hook").await;
     let until = fixture.seconds_from_now(60);
-    fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    fixture
+        .finish_with_target_report(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .await;
     let claims =
-        expect_ok(fixture.store.claim(fixture.worker_claim_request(&["hook"], 10), fixture.now).await);
+        expect_ok(fixture.store.claim_tasks(fixture.worker_claim_request(&["hook"], 10), fixture.now).await);
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(until)));
     fixture.advance_clock(60);
     assert_eq!(fixture.fetch_as_worker(&["hook"], 10).await.len(), 3);

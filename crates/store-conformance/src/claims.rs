@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pointsman_core::Status;
-use pointsman_core::store::{Claim, Claimant};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{ClaimRequest, Claimant};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -28,7 +28,7 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
     let mut sizes = Vec::new();
     for _ in 0..4 {
         let claims = fixture.claim_outcome(2).await;
-        sizes.push((claims.tasks.len(), claims.more));
+        sizes.push((claims.tasks.len(), claims.has_more));
     }
     assert_eq!(sizes, [(2, true), (2, true), (2, true), (1, false)]);
     assert!(fixture.claim(0).await.is_empty());
@@ -40,7 +40,7 @@ pub async fn more_flag_counts_only_ready_tasks(harness: &dyn Harness) {
     fixture.emit_many(5, new_event("record").with_key("a")).await;
     fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
     let claims = fixture.claim_outcome(1).await;
-    assert_eq!((claims.tasks.len(), claims.more), (1, false));
+    assert_eq!((claims.tasks.len(), claims.has_more), (1, false));
 }
 
 pub async fn more_flag_counts_scheduled_tasks(harness: &dyn Harness) {
@@ -48,9 +48,9 @@ pub async fn more_flag_counts_scheduled_tasks(harness: &dyn Harness) {
     fixture.emit_many(3, new_event("record")).await;
     assert_eq!(fixture.schedule_ahead(3).await, 3);
     let claims = fixture.claim_outcome(1).await;
-    assert_eq!((claims.tasks.len(), claims.more), (1, true));
+    assert_eq!((claims.tasks.len(), claims.has_more), (1, true));
     let claims = fixture.claim_outcome(2).await;
-    assert_eq!((claims.tasks.len(), claims.more), (2, false));
+    assert_eq!((claims.tasks.len(), claims.has_more), (2, false));
 }
 
 pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
@@ -62,8 +62,8 @@ pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
     assert_eq!(claimed.event().value.as_str(), "{\"n\":1}");
     let task = fixture.read_task(&claimed.id).await;
     assert_eq!((task.seq, &task.handler), (claimed.seq, &claimed.handler));
-    let pointsman_core::task::State::Locked(lease) = task.life.state else {
-        panic!("locked, not {:?}", task.life.state);
+    let pointsman_core::task::TaskState::Locked(lease) = task.lifecycle.state else {
+        panic!("locked, not {:?}", task.lifecycle.state);
     };
     assert_eq!((lease.node, lease.fence, lease.since), (fixture.node, claimed.fence, fixture.now));
     assert_eq!(task.started_at, Some(fixture.now));
@@ -112,7 +112,7 @@ pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
     assert_eq!(claims.next_due, Some(fixture.seconds_from_now(60)));
     fixture.advance_clock(60);
     let claims = fixture.claim_outcome(10).await;
-    assert_eq!((event_ids_of(&claims.tasks), claims.next_due, claims.more), (vec![late.id], None, false));
+    assert_eq!((event_ids_of(&claims.tasks), claims.next_due, claims.has_more), (vec![late.id], None, false));
 }
 
 pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness) {
@@ -135,7 +135,7 @@ pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
         let claims = fixture.claim_outcome(10_000).await;
         claimed += claims.tasks.len();
         let due = claims.next_due.is_some_and(|due| due <= fixture.now);
-        if !claims.more && !due {
+        if !claims.has_more && !due {
             break;
         }
         assert!(!claims.tasks.is_empty(), "`more` is set, but no task is returned");
@@ -171,7 +171,7 @@ pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
     assert_eq!(fixture.schedule_ahead(10).await, 0);
     fixture.advance_clock(60);
     assert_eq!(fixture.schedule_ahead(10).await, 1);
-    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, Status::Scheduled);
+    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, TaskStatus::Scheduled);
 }
 
 pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
@@ -222,8 +222,8 @@ pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(2)), fixture.now).await);
     let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
     assert_eq!(event_ids_of(&claims.tasks), [old.id, new[0].id], "the older task first");
-    assert!(claims.more);
-    assert_eq!(fixture.task_status(&claims.tasks[1].id).await, Status::Locked);
+    assert!(claims.has_more);
+    assert_eq!(fixture.task_status(&claims.tasks[1].id).await, TaskStatus::Locked);
     assert_eq!(event_ids_of(&fixture.claim(10).await), [new[1].id]);
 }
 
@@ -233,8 +233,8 @@ pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
     let head = fixture.claim_one().await;
     let endings = vec![attempt_ending(&head, success())];
     let (answers, claims) =
-        expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(5)), fixture.now).await);
-    assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
+        expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(5)), fixture.now).await);
+    assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(TaskStatus::Done));
     assert_eq!(event_ids_of(&claims.tasks), [events[1].id]);
     assert!(claims.tasks[0].fence > head.fence);
 }
@@ -254,10 +254,11 @@ pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
     let handlers = Arc::new(fixture.registration.handler_names());
     let mut racers = Vec::new();
     for n in 0..10 {
-        let node = expect_ok(fixture.store.join(&format!("node-{n}"), fixture.now).await);
-        let claim = Claim { by: Claimant::Node(node), handlers: Arc::clone(&handlers), max: 13 };
+        let node = expect_ok(fixture.store.join_node(&format!("node-{n}"), fixture.now).await);
+        let claim =
+            ClaimRequest { claimant: Claimant::Node(node), handlers: Arc::clone(&handlers), max_tasks: 13 };
         let (store, now) = (Arc::clone(&fixture.store), fixture.now);
-        racers.push(tokio::spawn(async move { expect_ok(store.claim(claim, now).await).tasks }));
+        racers.push(tokio::spawn(async move { expect_ok(store.claim_tasks(claim, now).await).tasks }));
     }
     let mut seen = Vec::new();
     for racer in racers {

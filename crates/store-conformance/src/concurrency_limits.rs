@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Claim, Claimant, Ended, TaskFilter};
-use pointsman_core::{Limits, Status};
+use pointsman_core::store::{AttemptResult, ClaimRequest, Claimant, TaskFilter};
+use pointsman_core::{Limits, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -16,7 +16,10 @@ fn registration() -> RegistrationBuilder {
 }
 
 async fn count_running_tasks(fixture: &StoreFixture<'_>) -> usize {
-    fixture.list_tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await.len()
+    fixture
+        .list_tasks(&TaskFilter { statuses: vec![TaskStatus::Locked], ..TaskFilter::default() })
+        .await
+        .len()
 }
 
 pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harness) {
@@ -24,7 +27,7 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
     let events = fixture.emit_many(5, new_event("record")).await;
     let mut ran = Vec::new();
     let claims = fixture.claim_outcome(10).await;
-    assert_eq!((claims.tasks.len(), claims.more), (2, false), "tasks beyond the limit are not ready");
+    assert_eq!((claims.tasks.len(), claims.has_more), (2, false), "tasks beyond the limit are not ready");
     let mut held = claims.tasks;
     while let Some(task) = held.pop() {
         assert!(fixture.claim(10).await.is_empty());
@@ -43,9 +46,9 @@ pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Ha
         fixture.emit_many(3, new_event("record").for_tenant(of)).await;
     }
     let first = fixture.claim_one().await;
-    fixture.node = expect_ok(fixture.store.join("second", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
     assert_eq!(fixture.claim(10).await.len(), 1);
-    fixture.node = expect_ok(fixture.store.join("third", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("third", fixture.now).await);
     assert!(fixture.claim(10).await.is_empty());
     fixture.succeed(&first).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
@@ -58,7 +61,7 @@ pub async fn concurrency_limit_applies_to_tasks_claimed_by_an_append(harness: &d
         let emissions = vec![emission(vec![new_event("record"); count])];
         let (_, claims) =
             expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(10)), fixture.now).await);
-        (claims.tasks.len(), claims.more)
+        (claims.tasks.len(), claims.has_more)
     };
     assert_eq!(append(1).await, (1, false));
     assert_eq!(append(5).await, (1, false));
@@ -72,14 +75,15 @@ pub async fn concurrency_limit_applies_to_tasks_claimed_by_a_finish(harness: &dy
     let mut held = fixture.claim(10).await;
     for _ in 0..3 {
         let endings = held.iter().map(|task| attempt_ending(task, success())).collect();
-        let (_, claims) =
-            expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(10)), fixture.now).await);
-        assert_eq!((claims.tasks.len(), claims.more), (2, false));
+        let (_, claims) = expect_ok(
+            fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await,
+        );
+        assert_eq!((claims.tasks.len(), claims.has_more), (2, false));
         held = claims.tasks;
     }
     let endings = vec![attempt_ending(&held[0], success())];
     let (_, claims) =
-        expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(10)), fixture.now).await);
+        expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(claims.tasks.len(), 1);
     assert_eq!(count_running_tasks(&fixture).await, 2);
 }
@@ -109,10 +113,11 @@ pub async fn racing_nodes_respect_the_concurrency_limit(harness: &dyn Harness) {
     let handlers = Arc::new(fixture.registration.handler_names());
     let mut racers = Vec::new();
     for n in 0..10 {
-        let node = expect_ok(fixture.store.join(&format!("node-{n}"), fixture.now).await);
-        let claim = Claim { by: Claimant::Node(node), handlers: Arc::clone(&handlers), max: 5 };
+        let node = expect_ok(fixture.store.join_node(&format!("node-{n}"), fixture.now).await);
+        let claim =
+            ClaimRequest { claimant: Claimant::Node(node), handlers: Arc::clone(&handlers), max_tasks: 5 };
         let (store, now) = (Arc::clone(&fixture.store), fixture.now);
-        racers.push(tokio::spawn(async move { expect_ok(store.claim(claim, now).await).tasks.len() }));
+        racers.push(tokio::spawn(async move { expect_ok(store.claim_tasks(claim, now).await).tasks.len() }));
     }
     let mut claimed = 0;
     for racer in racers {
@@ -134,12 +139,12 @@ pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
             "failure" => drop(fixture.fail(task).await),
             "parked" => drop(fixture.fail_permanently(task).await),
             "snooze" => drop(fixture.snooze(task, 60).await),
-            "release" => drop(fixture.finish_as(task, Ended::Released).await),
+            "release" => drop(fixture.finish_as(task, AttemptResult::Released).await),
             "cancel" => assert_eq!(fixture.cancel_task(&task.id).await, Ok(())),
             _ => {
                 fixture.advance_clock(LEASE_SECS + 1);
-                fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
-                assert_eq!(fixture.rescue_tasks().await.tasks.len(), 2);
+                fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
+                assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
                 assert_eq!(fixture.claim(10).await.len(), 2, "after a crash");
                 return;
             }
@@ -328,9 +333,10 @@ pub async fn a_worker_of_one_tenant_does_not_wait_for_other_tenants(harness: &dy
     let first = fixture.fetch_one_as_worker("index").await;
     assert!(fixture.fetch_as_worker(&["index"], 10).await.is_empty());
     fixture.succeed(&first).await;
-    let by = Claimant::Worker { until: fixture.seconds_from_now(LEASE_SECS), tenant: Some(tenant("c")) };
-    let claim = Claim { by, ..fixture.worker_claim_request(&["index"], 10) };
-    let claimed = expect_ok(fixture.store.claim(claim, fixture.now).await).tasks;
+    let by =
+        Claimant::Worker { lease_until: fixture.seconds_from_now(LEASE_SECS), tenant: Some(tenant("c")) };
+    let claim = ClaimRequest { claimant: by, ..fixture.worker_claim_request(&["index"], 10) };
+    let claimed = expect_ok(fixture.store.claim_tasks(claim, fixture.now).await).tasks;
     assert_eq!(claimed.len(), 1);
     assert!(fixture.fetch_as_worker(&["index"], 10).await.is_empty(), "and the limit holds");
 }

@@ -2,9 +2,9 @@
 
 use pointsman_core::EventId;
 use pointsman_core::engine_event::{EngineEvent, SchedulerState};
-use pointsman_core::handler::Observe;
-use pointsman_core::journal::{Filter, Retention};
-use pointsman_core::store::{NewOrder, Read};
+use pointsman_core::handler::ObservePolicy;
+use pointsman_core::journal::{EventFilter, Retention};
+use pointsman_core::store::{JournalQuery, NewOrder};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -18,7 +18,7 @@ fn scheduler_state_event(state: SchedulerState) -> EngineEvent {
 }
 
 async fn publish_engine_events(fixture: &StoreFixture<'_>, events: Vec<EngineEvent>) {
-    expect_ok(fixture.store.tell(events, fixture.now).await);
+    expect_ok(fixture.store.publish_engine_events(events, fixture.now).await);
 }
 
 pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
@@ -75,10 +75,12 @@ pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
     let ran = fixture.run_all_ready().await;
     assert_eq!(ran.len(), 1, "the order's step alone");
     for event in fixture.read_all_events().await {
-        let view = expect_ok(fixture.store.event(event.id).await).expect("the event has not expired");
-        assert!(view.tasks.is_empty() && view.caused.is_empty());
+        let view = expect_ok(fixture.store.read_event(event.id).await).expect("the event has not expired");
+        assert!(view.tasks.is_empty() && view.caused_events.is_empty());
         assert_eq!(*view.event, *event);
-        assert!(event.is_engine() && event.prev.is_none() && event.cause.is_none() && event.sub.is_none());
+        assert!(
+            event.is_engine_event() && event.prev.is_none() && event.cause.is_none() && event.sub.is_none()
+        );
     }
     assert!(fixture.list_orders("/").await.is_empty());
 }
@@ -89,7 +91,7 @@ pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
     fixture.add_order(new_order("/x/y,1")).await;
     fixture.claim_one().await;
     let object = async |fixture: &StoreFixture<'_>| {
-        expect_ok(fixture.store.object(&Default::default(), &object_key("/x/y,1"), 10).await)
+        expect_ok(fixture.store.read_object(&Default::default(), &object_key("/x/y,1"), 10).await)
     };
     assert!(object(&fixture).await.is_none());
     let emitted = fixture.emit(new_event("note").with_key("/x/y,1")).await;
@@ -105,7 +107,7 @@ pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
 async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
     let registration = registration()
         .chain("/x/deep/z", "a=first>done done")
-        .observe_attempts("first", pointsman_core::handler::Observe::All)
+        .observe_attempts("first", pointsman_core::handler::ObservePolicy::All)
         .config_file("JobChain:/x/y", "1")
         .config_file("Job:/first", "1");
     let fixture = StoreFixture::new(harness, registration).await;
@@ -121,8 +123,8 @@ async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
     fixture
 }
 
-async fn count_filtered_events(fixture: &StoreFixture<'_>, filter: Filter) -> usize {
-    let found = fixture.read_events_after(fixture.journal_extent().await.forgotten, &filter).await;
+async fn count_filtered_events(fixture: &StoreFixture<'_>, filter: EventFilter) -> usize {
+    let found = fixture.read_events_after(fixture.journal_extent().await.expired_up_to, &filter).await;
     let all = fixture.read_all_events().await;
     let want: Vec<_> = all.into_iter().filter(|event| filter.matches(event)).collect();
     assert_eq!(found, want, "{filter:?}");
@@ -131,9 +133,9 @@ async fn count_filtered_events(fixture: &StoreFixture<'_>, filter: Filter) -> us
 
 pub async fn engine_events_are_filtered_by_type_and_parent_type(harness: &dyn Harness) {
     let fixture = fixture_with_mixed_events(harness).await;
-    let of = |names: &[&str]| Filter {
+    let of = |names: &[&str]| EventFilter {
         kinds: names.iter().map(|name| handling_key(name)).collect(),
-        ..Filter::default()
+        ..EventFilter::default()
     };
     for (names, count) in [
         (&["OrderEvent"][..], 3 * 5),
@@ -158,30 +160,34 @@ pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
     let orders = || vec![handling_key("OrderEvent")];
     for (text, count) in [("/x/", 15), ("/x/*", 10), ("/x/y", 10), ("/x/y,1", 5), ("/x/deep/", 5), ("/y/", 0)]
     {
-        let filter = Filter { kinds: orders(), path: path_filter(text), ..Filter::default() };
+        let filter = EventFilter { kinds: orders(), path: path_filter(text), ..EventFilter::default() };
         assert_eq!(count_filtered_events(&fixture, filter).await, count, "{text}");
     }
     for text in ["/x/", "/x/*", "/x/y", "/x/y,1", "/x/deep/", "/first", "/y/"] {
-        count_filtered_events(&fixture, Filter { path: path_filter(text), ..Filter::default() }).await;
+        count_filtered_events(&fixture, EventFilter { path: path_filter(text), ..EventFilter::default() })
+            .await;
     }
     for (text, count) in [("/x/y,1", 6), ("/x/y", 2), ("Order:/x/y,12", 2), ("Job:/first", 2)] {
-        let filter = Filter { key: Some(object_key(text)), ..Filter::default() };
+        let filter = EventFilter { key: Some(object_key(text)), ..EventFilter::default() };
         assert_eq!(count_filtered_events(&fixture, filter).await, count, "{text}");
     }
 }
 
 /// A tenant's reader sees the engine events of its orders and tasks, and no others.
 pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn Harness) {
-    let registration = registration().observe_attempts("first", Observe::All);
+    let registration = registration().observe_attempts("first", ObservePolicy::All);
     let fixture = StoreFixture::new(harness, registration).await;
     publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
     let shop = tenant("shop");
     fixture.add_order(NewOrder { tenant: shop.clone(), ..new_order("/x/y,1") }).await;
     fixture.add_order(new_order("/x/y,2")).await;
     fixture.run_all_ready().await;
-    assert_eq!(expect_ok(fixture.store.stop_chain(&chain_path("/x/y"), true, fixture.now).await), Ok(()));
+    assert_eq!(
+        expect_ok(fixture.store.set_chain_stopped(&chain_path("/x/y"), true, fixture.now).await),
+        Ok(())
+    );
     for (of, own) in [(shop, "/x/y,1"), (tenant("default"), "/x/y,2")] {
-        let filter = Filter { tenant: Some(of), ..Filter::default() };
+        let filter = EventFilter { tenant: Some(of), ..EventFilter::default() };
         let seen = fixture.read_events_after(EventId::ZERO, &filter).await;
         let keys: Vec<_> =
             seen.iter().map(|event| event.key.as_ref().map_or("", |key| key.as_str())).collect();
@@ -202,9 +208,9 @@ pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn H
 
 pub async fn engine_events_can_be_read_backwards(harness: &dyn Harness) {
     let fixture = fixture_with_mixed_events(harness).await;
-    let filter = Filter { kinds: vec![handling_key("JobChainEvent")], ..Filter::default() };
-    let read = Read { after: EventId::ZERO, until: None, filter, limit: 1, backwards: true };
-    let page = expect_ok(fixture.store.read(read).await);
+    let filter = EventFilter { kinds: vec![handling_key("JobChainEvent")], ..EventFilter::default() };
+    let read = JournalQuery { after: EventId::ZERO, until: None, filter, limit: 1, backwards: true };
+    let page = expect_ok(fixture.store.read_events(read).await);
     let told: Vec<_> = page.events.iter().map(|event| summarize_event(event)).collect();
     assert_eq!(told, ["JobChainStateChanged state:running"]);
 }
@@ -214,12 +220,13 @@ pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
     fixture.add_order(new_order("/x/y,2")).await;
     let head = fixture.journal_head().await;
     fixture.advance_clock(1000);
-    let nothing = Retention { count: 0, age: secs(1) };
+    let nothing = Retention { max_count: 0, max_age: secs(1) };
     assert_eq!(fixture.prune(nothing, KEEP_EVERYTHING).await.events, 39 + 1);
     let extent = fixture.journal_extent().await;
-    assert_eq!((extent.forgotten, extent.head), (head, head));
+    assert_eq!((extent.expired_up_to, extent.head), (head, head));
     assert!(
-        fixture.read_all_events().await.is_empty() && expect_ok(fixture.store.event(head).await).is_none()
+        fixture.read_all_events().await.is_empty()
+            && expect_ok(fixture.store.read_event(head).await).is_none()
     );
     fixture.run_all_ready().await;
     assert!(fixture.find_order("/x/y,2").await.is_none(), "orders go on without their past");
@@ -245,7 +252,7 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     let all = ["Job:/first", "JobChain:/x/y", "Schedule:/nightly"];
     let mut want: Vec<_> = all.iter().flat_map(|key| [line(key, "Activated"), line(key, "Added")]).collect();
     want.sort();
-    assert_eq!(told(&fixture, fixture.journal_extent().await.forgotten).await, want);
+    assert_eq!(told(&fixture, fixture.journal_extent().await.expired_up_to).await, want);
 
     let since = fixture.journal_head().await;
     fixture.register(filed(registration())).await;
@@ -270,15 +277,15 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
         told(&fixture, since).await,
         [line("JobChain:/x/y", "Activated"), line("JobChain:/x/y", "Added")]
     );
-    let read = expect_ok(fixture.store.registration().await);
-    assert_eq!(read.files, fixture.registration.build().files, "they are read back");
+    let read = expect_ok(fixture.store.read_merged_registration().await);
+    assert_eq!(read.file_digests, fixture.registration.build().file_digests, "they are read back");
 }
 
 /// First that it changed, then that it is active.
 pub async fn a_configuration_file_is_activated_after_it_was_read(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration().config_file("Job:/first", "1")).await;
     fixture.register(registration().config_file("Job:/first", "2")).await;
-    let told = fixture.engine_event_summaries_after(fixture.journal_extent().await.forgotten).await;
+    let told = fixture.engine_event_summaries_after(fixture.journal_extent().await.expired_up_to).await;
     let want = ["FileBasedAdded", "FileBasedActivated", "FileBasedReplaced", "FileBasedActivated"];
     assert_eq!(told, want);
 }

@@ -1,12 +1,12 @@
 //! Fairness between queues: a busy queue does not delay the others.
 
-use pointsman_core::store::Claimed;
+use pointsman_core::store::ClaimedTask;
 
 use crate::Harness;
 use crate::fixture::*;
 
 /// Counts the tasks of this handler and of all others.
-fn count_claims_of_handler(tasks: &[Claimed], name: &str) -> (usize, usize) {
+fn count_claims_of_handler(tasks: &[ClaimedTask], name: &str) -> (usize, usize) {
     let mine = tasks.iter().filter(|task| task.handler == handler_name(name)).count();
     (mine, tasks.len() - mine)
 }

@@ -1,7 +1,7 @@
 //! The fire ledger: one row per planned time, the latest first.
 
 use pointsman_core::Timestamp;
-use pointsman_core::fire::{Fire, Outcome, Punctual, Skipped};
+use pointsman_core::fire::{Fire, FireOutcome, Punctuality, SkipReason};
 use pointsman_core::journal::Retention;
 
 use crate::Harness;
@@ -20,7 +20,7 @@ async fn fixture_with_nightly_schedule(harness: &dyn Harness) -> StoreFixture<'_
 }
 
 fn planned_times(fires: &[Fire]) -> Vec<Timestamp> {
-    fires.iter().map(|fire| fire.planned).collect()
+    fires.iter().map(|fire| fire.planned_at).collect()
 }
 
 pub async fn an_empty_fire_ledger_lists_nothing(harness: &dyn Harness) {
@@ -39,17 +39,20 @@ pub async fn fires_are_listed_latest_first_in_pages(harness: &dyn Harness) {
             fixture.resolve_firing(event_firing().build("nightly", START_TIME.plus(secs(n * 60)))).await.0,
         );
     }
-    rows.sort_by_key(|fire| std::cmp::Reverse(fire.planned));
-    let page = expect_ok(fixture.store.fires(&schedule_name("nightly"), None, 3).await);
-    assert_eq!((page.fires.as_slice(), page.extent), (&rows[..3], fixture.journal_extent().await));
-    let page = expect_ok(fixture.store.fires(&schedule_name("nightly"), Some(rows[2].planned), 3).await);
+    rows.sort_by_key(|fire| std::cmp::Reverse(fire.planned_at));
+    let page = expect_ok(fixture.store.list_fires(&schedule_name("nightly"), None, 3).await);
+    assert_eq!((page.fires.as_slice(), page.journal_range), (&rows[..3], fixture.journal_extent().await));
+    let page =
+        expect_ok(fixture.store.list_fires(&schedule_name("nightly"), Some(rows[2].planned_at), 3).await);
     assert_eq!(page.fires, rows[3..6]);
-    let page = expect_ok(fixture.store.fires(&schedule_name("nightly"), Some(rows[5].planned), 3).await);
+    let page =
+        expect_ok(fixture.store.list_fires(&schedule_name("nightly"), Some(rows[5].planned_at), 3).await);
     assert_eq!(page.fires, rows[6..]);
-    let page = expect_ok(fixture.store.fires(&schedule_name("nightly"), Some(rows[6].planned), 3).await);
+    let page =
+        expect_ok(fixture.store.list_fires(&schedule_name("nightly"), Some(rows[6].planned_at), 3).await);
     assert!(page.fires.is_empty());
-    let between = rows[3].planned.plus(secs(1));
-    let page = expect_ok(fixture.store.fires(&schedule_name("nightly"), Some(between), 1).await);
+    let between = rows[3].planned_at.plus(secs(1));
+    let page = expect_ok(fixture.store.list_fires(&schedule_name("nightly"), Some(between), 1).await);
     assert_eq!(page.fires, rows[3..4], "any time can be a cursor");
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.list_fires("nightly").await, rows);
@@ -63,13 +66,13 @@ pub async fn every_fire_outcome_is_stored(harness: &dyn Harness) {
     fixture.advance_clock(10);
     rows.push(
         fixture
-            .resolve_firing(event_firing().with_punctuality(Punctual::Late).build("nightly", at(2)))
+            .resolve_firing(event_firing().with_punctuality(Punctuality::Late).build("nightly", at(2)))
             .await
             .0,
     );
     rows.push(
         fixture
-            .resolve_firing(event_firing().with_punctuality(Punctual::CaughtUp).build("nightly", at(3)))
+            .resolve_firing(event_firing().with_punctuality(Punctuality::CaughtUp).build("nightly", at(3)))
             .await
             .0,
     );
@@ -83,14 +86,14 @@ pub async fn every_fire_outcome_is_stored(harness: &dyn Harness) {
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.list_fires("nightly").await, rows);
     let outcomes: Vec<_> = rows.iter().map(|fire| fire.outcome).collect();
-    let skipped = Outcome::Skipped;
+    let skipped = FireOutcome::Skipped;
     let want = [
-        skipped(Skipped::Held),
-        skipped(Skipped::Gone),
-        skipped(Skipped::Missed),
-        Outcome::CaughtUp,
-        Outcome::Late,
-        Outcome::Fired,
+        skipped(SkipReason::PausedByRule),
+        skipped(SkipReason::TargetUndefined),
+        skipped(SkipReason::Missed),
+        FireOutcome::CaughtUp,
+        FireOutcome::Late,
+        FireOutcome::Fired,
     ];
     assert_eq!(outcomes, want);
 }
@@ -112,12 +115,12 @@ pub async fn each_schedule_has_its_own_fire_ledger(harness: &dyn Harness) {
 /// Rows expire with the task history; the resolved position of the schedule does not.
 pub async fn fires_expire_with_the_task_history(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
-    let old = fixture.resolve_firing(skipped_firing("nightly", fixture.now)).await.0.planned;
+    let old = fixture.resolve_firing(skipped_firing("nightly", fixture.now)).await.0.planned_at;
     fixture.advance_clock(DAY - 60);
-    let day = Retention { age: secs(DAY), ..KEEP_EVERYTHING };
+    let day = Retention { max_age: secs(DAY), ..KEEP_EVERYTHING };
     fixture.prune(KEEP_EVERYTHING, day).await;
     assert_eq!(planned_times(&fixture.list_fires("nightly").await), [old]);
-    let young = fixture.resolve_firing(skipped_firing("nightly", fixture.now)).await.0.planned;
+    let young = fixture.resolve_firing(skipped_firing("nightly", fixture.now)).await.0.planned_at;
     fixture.advance_clock(120);
     fixture.prune(KEEP_EVERYTHING, day).await;
     assert_eq!(planned_times(&fixture.list_fires("nightly").await), [young]);
@@ -125,7 +128,7 @@ pub async fn fires_expire_with_the_task_history(harness: &dyn Harness) {
     fixture.prune(KEEP_EVERYTHING, day).await;
     assert!(fixture.list_fires("nightly").await.is_empty());
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, young);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, young);
 }
 
 pub async fn pruning_the_journal_deletes_no_fires(harness: &dyn Harness) {
@@ -133,6 +136,6 @@ pub async fn pruning_the_journal_deletes_no_fires(harness: &dyn Harness) {
     let (fire, _) = fixture.resolve_firing(event_firing().build("nightly", fixture.now)).await;
     fixture.run_all_ready().await;
     fixture.advance_clock(2 * DAY);
-    fixture.prune(Retention { count: 0, age: secs(1) }, KEEP_EVERYTHING).await;
+    fixture.prune(Retention { max_count: 0, max_age: secs(1) }, KEEP_EVERYTHING).await;
     assert_eq!(fixture.list_fires("nightly").await, [fire]);
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Receipt, Refused};
+use pointsman_core::store::{EmitReceipt, IdempotencyError};
 
 use crate::Harness;
 use crate::fixture::*;
 
-fn idempotency_conflict(key: &str) -> Result<Receipt, Refused> {
-    Err(Refused::IdempotencyConflict(key.into()))
+fn idempotency_conflict(key: &str) -> Result<EmitReceipt, IdempotencyError> {
+    Err(IdempotencyError::Conflict(key.into()))
 }
 
 pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn Harness) {
@@ -28,7 +28,7 @@ pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn 
     fixture.emit(new_event("record").with_key("a")).await;
     let head = fixture.journal_extent().await.head;
     let again = fixture.append(vec![send()]).await.remove(0).expect("known");
-    assert_eq!(again, Receipt { repeated: true, ..first });
+    assert_eq!(again, EmitReceipt { repeated: true, ..first });
     assert_eq!(fixture.journal_extent().await.head, head, "nothing new was journaled");
     assert_eq!(fixture.read_all_events().await.len(), 3);
 }
@@ -58,7 +58,7 @@ pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
         ])
         .await;
     let first = answers[0].clone().expect("accepted");
-    assert_eq!(answers[1], Ok(Receipt { repeated: true, ..first.clone() }));
+    assert_eq!(answers[1], Ok(EmitReceipt { repeated: true, ..first.clone() }));
     assert_eq!(answers[2], idempotency_conflict("k"));
     let last = answers[3].clone().expect("accepted");
     assert_eq!(last.events[0].prev, Some(first.events[0].id));
@@ -87,7 +87,7 @@ pub async fn idempotency_keys_survive_a_restart(harness: &dyn Harness) {
     let first = fixture.append(vec![send()]).await.remove(0).expect("accepted");
     let fixture = fixture.reopen().await;
     let again = fixture.append(vec![send()]).await.remove(0);
-    assert_eq!(again, Ok(Receipt { repeated: true, ..first }));
+    assert_eq!(again, Ok(EmitReceipt { repeated: true, ..first }));
     assert_eq!(
         fixture.append(vec![keyed_emission("default", "k", 9, [new_event("record")])]).await,
         [idempotency_conflict("k")]

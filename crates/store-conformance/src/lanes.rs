@@ -1,14 +1,14 @@
 //! A lane runs one task at a time, in journal order.
 
-use pointsman_core::store::Sequenced;
-use pointsman_core::task::{EndReason, State};
-use pointsman_core::{EventId, Status};
+use pointsman_core::store::SequencedEvent;
+use pointsman_core::task::{ErrorReason, TaskState};
+use pointsman_core::{EventId, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
 
 /// Emits three events of the object `a`.
-async fn emit_three_events(fixture: &StoreFixture<'_>) -> Vec<Sequenced> {
+async fn emit_three_events(fixture: &StoreFixture<'_>) -> Vec<SequencedEvent> {
     fixture.emit_many(3, new_event("record").with_key("a")).await
 }
 
@@ -73,7 +73,7 @@ pub async fn a_retrying_head_blocks_its_lane(harness: &dyn Harness) {
     let finished = fixture.fail(&head).await;
     assert_eq!(
         (finished.status, finished.due),
-        (Status::New, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)))
+        (TaskStatus::New, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)))
     );
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(RETRY_DELAY_SECS);
@@ -136,7 +136,7 @@ pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) 
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = emit_three_events(&fixture).await;
     let finished = fixture.fail_permanently(&fixture.claim_one().await).await;
-    assert_eq!((finished.status, finished.due), (Status::Error, None));
+    assert_eq!((finished.status, finished.due), (TaskStatus::Error, None));
     let ran = fixture.run_all_ready().await;
     assert_eq!(event_ids_of(&ran), sequenced_ids(&events[1..]));
     assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery names the failed event as prev");
@@ -273,5 +273,5 @@ pub async fn a_failed_task_without_a_lane_does_not_halt(harness: &dyn Harness) {
     let id = fixture.emit(new_event("record")).await.tasks.remove(0);
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let task = fixture.read_task(&id).await;
-    assert_eq!(task.life.state, State::Error { reason: EndReason::Failed, halts: false });
+    assert_eq!(task.lifecycle.state, TaskState::Error { reason: ErrorReason::Failed, halts_lane: false });
 }

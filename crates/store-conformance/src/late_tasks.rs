@@ -1,14 +1,14 @@
 //! The one exception to lane order: a failed task that an operator retries is late and goes to the end of its lane.
 
-use pointsman_core::Status;
-use pointsman_core::store::{Claimed, Sequenced};
-use pointsman_core::task::{Rejected, TaskSeq};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{ClaimedTask, SequencedEvent};
+use pointsman_core::task::{TaskRejection, TaskSeq};
 
 use crate::Harness;
 use crate::fixture::*;
 
 /// Four events of one object; the task of the first has failed permanently.
-async fn fixture_with_one_failed_task(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<Sequenced>) {
+async fn fixture_with_one_failed_task(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<SequencedEvent>) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
@@ -18,7 +18,7 @@ async fn fixture_with_one_failed_task(harness: &dyn Harness) -> (StoreFixture<'_
 /// Four events of one object whose tasks have all failed permanently, and the sequence numbers of the tasks.
 async fn fixture_with_four_failed_tasks(
     harness: &dyn Harness,
-) -> (StoreFixture<'_>, Vec<Sequenced>, Vec<TaskSeq>) {
+) -> (StoreFixture<'_>, Vec<SequencedEvent>, Vec<TaskSeq>) {
     let (fixture, events) = fixture_with_one_failed_task(harness).await;
     let mut tasks = vec![fixture.read_task(&events[0].tasks[0]).await.seq];
     for _ in 1..4 {
@@ -29,7 +29,7 @@ async fn fixture_with_four_failed_tasks(
     (fixture, events, tasks)
 }
 
-fn late_flags(tasks: &[Claimed]) -> Vec<bool> {
+fn late_flags(tasks: &[ClaimedTask]) -> Vec<bool> {
     tasks.iter().map(|task| task.late).collect()
 }
 
@@ -42,7 +42,7 @@ pub async fn retrying_a_failed_task_marks_it_late(harness: &dyn Harness) {
     assert_eq!((late.event().id, late.attempt, late.retries), (events[0].id, 2, 0));
     fixture.succeed(&late).await;
     let task = fixture.read_task(&events[0].tasks[0]).await;
-    assert_eq!(task.life.state.status(), Status::Done);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
     assert_eq!(task.attempts.len(), 2);
     assert_eq!(fixture.read_queue("index").await.ready, 0);
 }
@@ -104,8 +104,9 @@ pub async fn every_retry_in_a_batch_gets_its_own_result(harness: &dyn Harness) {
     fixture.run_all_ready().await;
     let done = fixture.read_task(&done).await.seq;
     let asked = [tasks[1], done, TaskSeq(i64::MAX), tasks[1], tasks[0]];
-    let wrong = |status| Err(Rejected::WrongState(status));
-    let want = [Ok(()), wrong(Status::Done), Err(Rejected::NoSuchTask), wrong(Status::New), Ok(())];
+    let wrong = |status| Err(TaskRejection::WrongState(status));
+    let want =
+        [Ok(()), wrong(TaskStatus::Done), Err(TaskRejection::NoSuchTask), wrong(TaskStatus::New), Ok(())];
     assert_eq!(fixture.retry_tasks(&asked).await, want);
     assert_eq!(fixture.retry_tasks(&[]).await, []);
     assert_eq!(

@@ -1,23 +1,23 @@
 //! Log lines of tasks, in order.
 
-use pointsman_core::Status;
-use pointsman_core::store::{Claimed, Ended, Ending, NewLogLine};
-use pointsman_core::task::{Level, LogLine};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{AttemptResult, ClaimedTask, FinishedAttempt, NewLogLine};
+use pointsman_core::task::{LogLevel, LogLine};
 
 use crate::Harness;
 use crate::fixture::*;
 
-async fn fixture_with_running_task(harness: &dyn Harness) -> (StoreFixture<'_>, Claimed) {
+async fn fixture_with_running_task(harness: &dyn Harness) -> (StoreFixture<'_>, ClaimedTask) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record").with_key("a")).await;
     let task = fixture.claim_one().await;
     (fixture, task)
 }
 
-async fn write_log_lines(fixture: &StoreFixture<'_>, task: &Claimed, messages: &[&str]) {
+async fn write_log_lines(fixture: &StoreFixture<'_>, task: &ClaimedTask, messages: &[&str]) {
     let lines = messages.iter().map(|message| info_line(fixture.now, message));
     let lines = lines.map(|line| NewLogLine { task: task.seq, fence: task.fence, line }).collect();
-    expect_ok(fixture.store.log(lines).await);
+    expect_ok(fixture.store.append_log_lines(lines).await);
 }
 
 pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
@@ -26,7 +26,7 @@ pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
     write_log_lines(&fixture, &task, &["three"]).await;
     let logs = vec![info_line(fixture.now, "four"), info_line(fixture.now, "five")];
     fixture
-        .finish_attempt(Ending { logs, ..attempt_ending(&task, retryable_failure()) })
+        .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, retryable_failure()) })
         .await
         .expect("the fence is current");
     assert_eq!(fixture.log_messages(&task.id).await, ["one", "two", "three", "four", "five"]);
@@ -35,7 +35,7 @@ pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
     write_log_lines(&fixture, &again, &["six"]).await;
     let logs = vec![info_line(fixture.now, "seven")];
     fixture
-        .finish_attempt(Ending { logs, ..attempt_ending(&again, success()) })
+        .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&again, success()) })
         .await
         .expect("the fence is current");
     let fixture = fixture.reopen().await;
@@ -49,11 +49,11 @@ pub async fn a_log_line_is_stored_as_written(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_running_task(harness).await;
     let said = LogLine {
         time: fixture.seconds_from_now(2),
-        level: Level::Error,
+        level: LogLevel::Error,
         message: "tab\there, \"quoted\", ключ".into(),
     };
     let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: said.clone() }];
-    expect_ok(fixture.store.log(lines).await);
+    expect_ok(fixture.store.append_log_lines(lines).await);
     assert_eq!(
         fixture.read_logs(&task.id).await.into_iter().map(|line| line.line).collect::<Vec<_>>(),
         [said]
@@ -76,7 +76,7 @@ pub async fn log_lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
     write_log_lines(&fixture, &zombie, &["from beyond"]).await;
     write_log_lines(&fixture, &owner, &["mine"]).await;
     assert_eq!(fixture.log_messages(&owner.id).await, ["mine"]);
-    fixture.finish_as(&owner, Ended::Succeeded { result: None }).await;
+    fixture.finish_as(&owner, AttemptResult::Succeeded { result: None }).await;
     write_log_lines(&fixture, &owner, &["too late"]).await;
     assert_eq!(fixture.log_messages(&owner.id).await, ["mine"]);
 }
@@ -85,22 +85,23 @@ pub async fn logs_are_read_in_pages(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_running_task(harness).await;
     let said: Vec<String> = (0..25).map(|n| n.to_string()).collect();
     write_log_lines(&fixture, &task, &said.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let first = expect_ok(fixture.store.logs(&task.id, 0, 10).await).expect("the task exists");
-    assert_eq!((first.lines.len(), first.status), (10, Status::Locked));
+    let first = expect_ok(fixture.store.read_logs(&task.id, 0, 10).await).expect("the task exists");
+    assert_eq!((first.lines.len(), first.status), (10, TaskStatus::Locked));
     let from = first.lines[9].number + 1;
-    let next = expect_ok(fixture.store.logs(&task.id, from, 100).await).expect("the task exists");
+    let next = expect_ok(fixture.store.read_logs(&task.id, from, 100).await).expect("the task exists");
     let rest: Vec<_> = next.lines.iter().map(|line| line.line.message.clone()).collect();
     assert_eq!(rest, said[10..]);
-    let beyond = expect_ok(fixture.store.logs(&task.id, from + 1000, 10).await).expect("the task exists");
+    let beyond =
+        expect_ok(fixture.store.read_logs(&task.id, from + 1000, 10).await).expect("the task exists");
     assert!(beyond.lines.is_empty());
     fixture.succeed(&task).await;
-    let ended = expect_ok(fixture.store.logs(&task.id, 0, 1).await).expect("the task exists");
-    assert_eq!((ended.lines.len(), ended.status), (1, Status::Done));
+    let ended = expect_ok(fixture.store.read_logs(&task.id, 0, 1).await).expect("the task exists");
+    assert_eq!((ended.lines.len(), ended.status), (1, TaskStatus::Done));
 }
 
 pub async fn an_unknown_task_has_no_log(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_running_task(harness).await;
     let foreign = pointsman_core::TaskId::from_text("index_record_00000000-0000-8000-8000-000000000000");
-    assert!(expect_ok(fixture.store.logs(&foreign, 0, 10).await).is_none());
-    assert!(expect_ok(fixture.store.logs(&task.id, 0, 10).await).is_some());
+    assert!(expect_ok(fixture.store.read_logs(&foreign, 0, 10).await).is_none());
+    assert!(expect_ok(fixture.store.read_logs(&task.id, 0, 10).await).is_some());
 }

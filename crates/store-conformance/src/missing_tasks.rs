@@ -1,7 +1,7 @@
 //! Tasks of a handler that is no longer registered: they become missing, are never lost, and run again after
 //! adoption.
 
-use pointsman_core::Status;
+use pointsman_core::TaskStatus;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::TaskFilter;
 
@@ -25,14 +25,14 @@ pub async fn waiting_tasks_of_an_undefined_handler_become_missing(harness: &dyn 
     );
     let filter = TaskFilter { handler: Some(handler_name("index")), ..TaskFilter::default() };
     for task in fixture.list_tasks(&filter).await {
-        assert_eq!(task.life.state.status(), Status::Missing);
+        assert_eq!(task.lifecycle.state.status(), TaskStatus::Missing);
     }
-    let filter = TaskFilter { statuses: vec![Status::Missing], ..TaskFilter::default() };
+    let filter = TaskFilter { statuses: vec![TaskStatus::Missing], ..TaskFilter::default() };
     assert_eq!(fixture.list_tasks(&filter).await.len(), 6, "and tasks of no other handler");
     let queue = fixture.read_queue("index").await;
     assert_eq!((queue.missing, queue.ready, queue.waiting, queue.scheduled), (4, 0, 0, 0));
     assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty());
-    assert_eq!(fixture.rescue_tasks().await.missing, 0, "once");
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0, "once");
 }
 
 pub async fn paused_and_gated_tasks_of_an_undefined_handler_become_missing(harness: &dyn Harness) {
@@ -50,8 +50,8 @@ pub async fn tasks_of_a_handler_without_a_live_node_stay_new(harness: &dyn Harne
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.missing, 0);
-    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, Status::New);
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0);
+    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, TaskStatus::New);
 }
 
 pub async fn a_running_task_finishes_after_its_handler_is_undefined(harness: &dyn Harness) {
@@ -59,8 +59,8 @@ pub async fn a_running_task_finishes_after_its_handler_is_undefined(harness: &dy
     fixture.emit(new_event("record").with_key("a")).await;
     let running = fixture.claim_one_for_handler("index").await;
     assert_eq!(fixture.undefine_handler("index").await, 0);
-    assert_eq!(fixture.task_status(&running.id).await, Status::Locked);
-    assert_eq!(fixture.succeed(&running).await.status, Status::Done);
+    assert_eq!(fixture.task_status(&running.id).await, TaskStatus::Locked);
+    assert_eq!(fixture.succeed(&running).await.status, TaskStatus::Done);
 }
 
 pub async fn a_task_released_after_its_handler_is_undefined_becomes_missing(harness: &dyn Harness) {
@@ -69,8 +69,8 @@ pub async fn a_task_released_after_its_handler_is_undefined_becomes_missing(harn
     let running = fixture.claim_one_for_handler("index").await;
     assert_eq!(fixture.undefine_handler("index").await, 1, "the one behind it");
     fixture.release_task(&running).await;
-    assert_eq!(fixture.rescue_tasks().await.missing, 1);
-    assert_eq!(fixture.task_status(&running.id).await, Status::Missing);
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 1);
+    assert_eq!(fixture.task_status(&running.id).await, TaskStatus::Missing);
 }
 
 pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) {
@@ -79,7 +79,7 @@ pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) 
     fixture.undefine_handler("index").await;
     fixture.run_all_ready().await;
     fixture.register(registration()).await;
-    assert_eq!(fixture.rescue_tasks().await.missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0);
     assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
     assert_eq!(fixture.read_queue("index").await.missing, 3);
     assert!(fixture.read_task(&old[0].tasks[0]).await.error.is_some(), "its error says why it does not run");
@@ -142,10 +142,10 @@ pub async fn missing_tasks_are_never_pruned(harness: &dyn Harness) {
     let sequenced = fixture.emit(new_event("record").with_key("a").with_value("\"kept\"")).await;
     fixture.undefine_handler("index").await;
     fixture.advance_clock(1_000_000);
-    let nothing = Retention { count: 0, age: secs(1) };
+    let nothing = Retention { max_count: 0, max_age: secs(1) };
     fixture.prune(nothing, nothing).await;
     let mut fixture = fixture.reopen().await;
-    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, Status::Missing);
+    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, TaskStatus::Missing);
     fixture.register(RegistrationBuilder::single_handler()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
     assert_eq!(fixture.claim_one().await.event().value.as_str(), "\"kept\"");
@@ -158,7 +158,7 @@ pub async fn a_missing_task_can_be_cancelled(harness: &dyn Harness) {
     assert_eq!(fixture.cancel_task(&sequenced.tasks[0]).await, Ok(()));
     fixture.register(RegistrationBuilder::single_handler()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 0);
-    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, Status::Error);
+    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, TaskStatus::Error);
     assert_eq!(fixture.read_queue("index").await.missing, 0);
 }
 

@@ -1,28 +1,31 @@
 //! The listed nodes, their capabilities and their running tasks.
 
-use pointsman_core::store::{Abilities, BootMark, ClockReport, ClockStep, NodeId, NodeView};
+use pointsman_core::store::{BootReference, ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView};
 
 use crate::Harness;
 use crate::fixture::*;
 
 async fn read_node(fixture: &StoreFixture<'_>, node: NodeId) -> NodeView {
-    let found = expect_ok(fixture.store.nodes().await);
+    let found = expect_ok(fixture.store.list_nodes().await);
     found.into_iter().find(|view| view.id == node).expect("the node is listed")
 }
 
-fn node_capabilities(names: &[&str], slots: usize) -> Abilities {
+fn node_capabilities(names: &[&str], slots: usize) -> NodeCapabilities {
     let handlers = names.iter().map(|name| handler_name(name)).collect();
-    Abilities { handlers, slots, ..Abilities::default() }
+    NodeCapabilities { handlers, slots, ..NodeCapabilities::default() }
 }
 
 pub async fn a_joined_node_is_listed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.advance_clock(10);
-    let second = expect_ok(fixture.store.join("second", fixture.now).await);
+    let second = expect_ok(fixture.store.join_node("second", fixture.now).await);
     let seen = read_node(&fixture, second).await;
-    assert_eq!((seen.name.as_str(), seen.joined, seen.heard), ("second", fixture.now, fixture.now));
-    assert_eq!((seen.gone, seen.running, seen.abilities), (false, 0, Abilities::default()));
-    assert_eq!(read_node(&fixture, fixture.node).await.joined, START_TIME);
+    assert_eq!(
+        (seen.name.as_str(), seen.joined_at, seen.last_heartbeat_at),
+        ("second", fixture.now, fixture.now)
+    );
+    assert_eq!((seen.gone, seen.running, seen.capabilities), (false, 0, NodeCapabilities::default()));
+    assert_eq!(read_node(&fixture, fixture.node).await.joined_at, START_TIME);
 }
 
 pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
@@ -32,36 +35,37 @@ pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
         node_capabilities(&["index"], 4),
         node_capabilities(&[], 0),
     ] {
-        expect_ok(fixture.store.announce(fixture.node, told.clone()).await);
-        assert_eq!(read_node(&fixture, fixture.node).await.abilities, told);
+        expect_ok(fixture.store.announce_capabilities(fixture.node, told.clone()).await);
+        assert_eq!(read_node(&fixture, fixture.node).await.capabilities, told);
     }
     let told = node_capabilities(&["index"], 8);
-    expect_ok(fixture.store.announce(fixture.node, told.clone()).await);
+    expect_ok(fixture.store.announce_capabilities(fixture.node, told.clone()).await);
     let node = fixture.node;
     let fixture = fixture.reopen().await;
-    assert_eq!(read_node(&fixture, node).await.abilities, told);
+    assert_eq!(read_node(&fixture, node).await.capabilities, told);
 }
 
 /// A node's clock report is stored with the node, whatever its own time is.
 pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let last_step = Some(ClockStep { at: fixture.now, by_ms: -93_600_000 });
-    let boot = Some(BootMark { boot: u64::MAX, uptime_ms: 5, at: fixture.now, unconfirmed: None });
-    let clock = ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot };
-    let told = Abilities { clock, ..node_capabilities(&["index"], 8) };
-    expect_ok(fixture.store.announce(fixture.node, told.clone()).await);
-    assert_eq!(read_node(&fixture, fixture.node).await.abilities, told);
+    let boot = Some(BootReference { boot_id: u64::MAX, uptime_ms: 5, at: fixture.now, unconfirmed: None });
+    let clock =
+        ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot_reference: boot };
+    let told = NodeCapabilities { clock, ..node_capabilities(&["index"], 8) };
+    expect_ok(fixture.store.announce_capabilities(fixture.node, told.clone()).await);
+    assert_eq!(read_node(&fixture, fixture.node).await.capabilities, told);
 }
 
 /// The server clock advances; an embedded store has none. Reading it does not affect the times given to calls.
 pub async fn the_clock_of_a_server_can_be_read(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let first = expect_ok(fixture.store.read_clock().await);
-    let second = expect_ok(fixture.store.read_clock().await);
+    let first = expect_ok(fixture.store.read_server_clock().await);
+    let second = expect_ok(fixture.store.read_server_clock().await);
     assert!(first.is_some() == second.is_some() && first <= second, "{first:?} {second:?}");
     fixture.advance_clock(20);
     assert!(fixture.heartbeat().await);
-    assert_eq!(read_node(&fixture, fixture.node).await.heard, fixture.now);
+    assert_eq!(read_node(&fixture, fixture.node).await.last_heartbeat_at, fixture.now);
 }
 
 pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
@@ -69,7 +73,7 @@ pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
     fixture.advance_clock(20);
     assert!(fixture.heartbeat().await);
     let seen = read_node(&fixture, fixture.node).await;
-    assert_eq!((seen.heard, seen.joined, seen.gone), (fixture.now, START_TIME, false));
+    assert_eq!((seen.last_heartbeat_at, seen.joined_at, seen.gone), (fixture.now, START_TIME, false));
 }
 
 pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
@@ -82,7 +86,7 @@ pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
     fixture.emit(new_event("note")).await;
     let held = fixture.claim(2).await;
     let first = fixture.node;
-    fixture.node = expect_ok(fixture.store.join("second", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
     fixture.claim(3).await;
     fixture.fetch_one_as_worker("remote").await;
     assert_eq!(read_node(&fixture, first).await.running, 2);
@@ -95,14 +99,14 @@ pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
-    let (silent, leaving) = (fixture.node, expect_ok(fixture.store.join("leaving", fixture.now).await));
-    expect_ok(fixture.store.leave(leaving, fixture.now).await);
+    let (silent, leaving) = (fixture.node, expect_ok(fixture.store.join_node("leaving", fixture.now).await));
+    expect_ok(fixture.store.leave_node(leaving, fixture.now).await);
     assert!(read_node(&fixture, leaving).await.gone);
     assert!(!read_node(&fixture, silent).await.gone);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let seen = read_node(&fixture, silent).await;
-    assert_eq!((seen.gone, seen.running, seen.heard), (true, 0, START_TIME));
+    assert_eq!((seen.gone, seen.running, seen.last_heartbeat_at), (true, 0, START_TIME));
 }
 
 /// All live nodes are listed, however many have left.
@@ -111,13 +115,13 @@ pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
     let mut living = vec![fixture.node];
     for n in 0..60 {
         fixture.advance_clock(1);
-        let node = expect_ok(fixture.store.join(&format!("node-{n}"), fixture.now).await);
+        let node = expect_ok(fixture.store.join_node(&format!("node-{n}"), fixture.now).await);
         match n % 10 {
             0 => living.push(node),
-            _ => expect_ok(fixture.store.leave(node, fixture.now).await),
+            _ => expect_ok(fixture.store.leave_node(node, fixture.now).await),
         }
     }
-    let found = expect_ok(fixture.store.nodes().await);
+    let found = expect_ok(fixture.store.list_nodes().await);
     let mut alive: Vec<_> = found.iter().filter(|view| !view.gone).map(|view| view.id).collect();
     alive.sort();
     assert_eq!(alive, living);

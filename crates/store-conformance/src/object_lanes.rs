@@ -1,14 +1,14 @@
 //! An object view includes its lanes: the head of each and the number of tasks behind it.
 
-use pointsman_core::store::{LaneView, MOST_BEHIND, MOST_LANES, ObjectView, Sequenced};
-use pointsman_core::task::{State, Task};
-use pointsman_core::{Limits, Status, TaskId};
+use pointsman_core::store::{LaneView, MAX_COUNTED_BEHIND, MAX_LISTED_LANES, ObjectView, SequencedEvent};
+use pointsman_core::task::{Task, TaskState};
+use pointsman_core::{Limits, TaskId, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
 
 async fn read_object(fixture: &StoreFixture<'_>, of: &str, name: &str) -> ObjectView {
-    expect_ok(fixture.store.object(&tenant(of), &object_key(name), 1).await).expect("it exists")
+    expect_ok(fixture.store.read_object(&tenant(of), &object_key(name), 1).await).expect("it exists")
 }
 
 /// The lanes of the object `a`.
@@ -25,11 +25,11 @@ async fn read_single_lane(fixture: &StoreFixture<'_>) -> LaneView {
 
 /// Handler, head and number of tasks behind it.
 fn summarize_lanes(lanes: &[LaneView]) -> Vec<(&str, &TaskId, u64)> {
-    lanes.iter().map(|lane| (lane.head.handler.as_str(), &lane.head.id, lane.behind)).collect()
+    lanes.iter().map(|lane| (lane.head.handler.as_str(), &lane.head.id, lane.tasks_behind)).collect()
 }
 
 /// The first task of the n-th event.
-fn first_task_id(events: &[Sequenced], n: usize) -> &TaskId {
+fn first_task_id(events: &[SequencedEvent], n: usize) -> &TaskId {
     &events[n].tasks[0]
 }
 
@@ -48,8 +48,8 @@ pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness)
         [("audit", audit, 3), ("index", first_task_id(&events, 0), 2)],
         "by handler"
     );
-    assert_eq!((view.extent, view.more_lanes), (fixture.journal_extent().await, false));
-    assert!(view.lanes.iter().all(|lane| !lane.more && !lane.is_halted()));
+    assert_eq!((view.journal_range, view.has_more_lanes), (fixture.journal_extent().await, false));
+    assert!(view.lanes.iter().all(|lane| !lane.has_more_behind && !lane.is_halted()));
 
     let fixture = fixture.reopen().await;
     assert_eq!(read_lanes(&fixture).await, view.lanes, "after a restart, too");
@@ -68,29 +68,29 @@ pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
-    let check = async |fixture: &StoreFixture<'_>, status: Status| {
+    let check = async |fixture: &StoreFixture<'_>, status: TaskStatus| {
         let lane = read_single_lane(fixture).await;
         let listed = Task { attempts: vec![], ..fixture.read_task(first_task_id(&events, 0)).await };
-        assert_eq!((&lane.head, lane.head.life.state.status()), (&listed, status));
-        assert_eq!((lane.behind, lane.is_halted()), (1, status == Status::Error));
+        assert_eq!((&lane.head, lane.head.lifecycle.state.status()), (&listed, status));
+        assert_eq!((lane.tasks_behind, lane.is_halted()), (1, status == TaskStatus::Error));
     };
-    check(&fixture, Status::New).await;
+    check(&fixture, TaskStatus::New).await;
     assert_eq!(fixture.schedule_ahead(10).await, 1);
-    check(&fixture, Status::Scheduled).await;
+    check(&fixture, TaskStatus::Scheduled).await;
     let running = fixture.claim_one().await;
-    check(&fixture, Status::Locked).await;
+    check(&fixture, TaskStatus::Locked).await;
     fixture.fail(&running).await;
-    check(&fixture, Status::New).await;
+    check(&fixture, TaskStatus::New).await;
     let lane = read_single_lane(&fixture).await;
     assert_eq!(
-        lane.head.life.state,
-        State::New { due: fixture.seconds_from_now(RETRY_DELAY_SECS) },
+        lane.head.lifecycle.state,
+        TaskState::New { due: fixture.seconds_from_now(RETRY_DELAY_SECS) },
         "it is tried again then"
     );
     assert_eq!(lane.head.error.as_deref(), Some("it broke"));
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    check(&fixture, Status::Error).await;
+    check(&fixture, TaskStatus::Error).await;
 }
 
 pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Harness) {
@@ -99,12 +99,18 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let halted = read_single_lane(&fixture).await;
-    assert_eq!((&halted.head.id, halted.behind, halted.is_halted()), (first_task_id(&events, 0), 2, true));
+    assert_eq!(
+        (&halted.head.id, halted.tasks_behind, halted.is_halted()),
+        (first_task_id(&events, 0), 2, true)
+    );
     assert_eq!(halted.head.error.as_deref(), Some("it broke for good"));
     assert_eq!(halted.head.finished_at, Some(fixture.now));
     fixture.retry_task(first_task_id(&events, 0)).await.expect("it is halted");
     let again = read_single_lane(&fixture).await;
-    assert_eq!((&again.head.id, again.behind, again.is_halted()), (first_task_id(&events, 0), 2, false));
+    assert_eq!(
+        (&again.head.id, again.tasks_behind, again.is_halted()),
+        (first_task_id(&events, 0), 2, false)
+    );
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.cancel_task(first_task_id(&events, 0)).await.expect("it is halted");
     assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 1), 1)]);
@@ -112,7 +118,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let last = read_single_lane(&fixture).await;
     assert_eq!(
-        (&last.head.id, last.behind, last.is_halted()),
+        (&last.head.id, last.tasks_behind, last.is_halted()),
         (first_task_id(&events, 2), 0, true),
         "no task waits"
     );
@@ -161,7 +167,7 @@ pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
     }
     assert_eq!(read_lanes(&fixture).await, []);
     let lane = shop(&fixture).await.remove(0);
-    assert_eq!((lane.behind, lane.head.tenant), (2, tenant("shop")));
+    assert_eq!((lane.tasks_behind, lane.head.tenant), (2, tenant("shop")));
 }
 
 pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
@@ -197,32 +203,35 @@ pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dy
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["later"])).await;
     let mut events = Vec::new();
-    while events.len() < MOST_BEHIND as usize + 2 {
-        let missing = MOST_BEHIND as usize + 2 - events.len();
+    while events.len() < MAX_COUNTED_BEHIND as usize + 2 {
+        let missing = MAX_COUNTED_BEHIND as usize + 2 - events.len();
         events.extend(fixture.emit_many(missing.min(2_500), new_event("record").with_key("a")).await);
     }
     let note = fixture.emit(new_event("note").with_key("a")).await;
-    let want = [("index", first_task_id(&events, 0), MOST_BEHIND), ("later", &note.tasks[0], 0)];
+    let want = [("index", first_task_id(&events, 0), MAX_COUNTED_BEHIND), ("later", &note.tasks[0], 0)];
     let long = read_lanes(&fixture).await;
-    assert_eq!((summarize_lanes(&long), long[0].more, long[1].more), (want.to_vec(), true, false));
+    assert_eq!(
+        (summarize_lanes(&long), long[0].has_more_behind, long[1].has_more_behind),
+        (want.to_vec(), true, false)
+    );
     fixture.cancel_task(first_task_id(&events, 7)).await.expect("it waits");
     let exact = read_lanes(&fixture).await;
-    assert_eq!((summarize_lanes(&exact), exact[0].more), (want.to_vec(), false));
+    assert_eq!((summarize_lanes(&exact), exact[0].has_more_behind), (want.to_vec(), false));
 }
 
 pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
-    let names: Vec<String> = (0..=MOST_LANES).map(|n| format!("h{n:03}")).collect();
+    let names: Vec<String> = (0..=MAX_LISTED_LANES).map(|n| format!("h{n:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let fixture = StoreFixture::new(harness, RegistrationBuilder::default().route("record", &names)).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
     let view = read_object(&fixture, "default", "a").await;
-    assert_eq!((view.lanes.len(), view.more_lanes), (MOST_LANES, true));
-    assert!(view.lanes.iter().all(|lane| lane.behind == 1 && events[0].tasks.contains(&lane.head.id)));
+    assert_eq!((view.lanes.len(), view.has_more_lanes), (MAX_LISTED_LANES, true));
+    assert!(view.lanes.iter().all(|lane| lane.tasks_behind == 1 && events[0].tasks.contains(&lane.head.id)));
     let handlers: Vec<_> = view.lanes.iter().map(|lane| lane.head.handler.as_str()).collect();
     assert_ascending(&handlers);
     for id in [first_task_id(&events, 0), first_task_id(&events, 1)] {
         fixture.cancel_task(id).await.expect("it waits");
     }
     let view = read_object(&fixture, "default", "a").await;
-    assert_eq!((view.lanes.len(), view.more_lanes), (MOST_LANES, false));
+    assert_eq!((view.lanes.len(), view.has_more_lanes), (MAX_LISTED_LANES, false));
 }

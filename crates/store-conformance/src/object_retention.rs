@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{ObjectView, Sequenced};
-use pointsman_core::task::Rejected;
-use pointsman_core::{EventId, NewEvent, Status};
+use pointsman_core::store::{ObjectView, SequencedEvent};
+use pointsman_core::task::TaskRejection;
+use pointsman_core::{EventId, NewEvent, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -14,14 +14,14 @@ const DAY: u64 = 86_400;
 const ONE_DAY: Duration = Duration::from_secs(DAY);
 
 async fn read_object(fixture: &StoreFixture<'_>, name: &str) -> Option<ObjectView> {
-    expect_ok(fixture.store.object(&tenant("default"), &object_key(name), 10).await)
+    expect_ok(fixture.store.read_object(&tenant("default"), &object_key(name), 10).await)
 }
 
 fn note_event(object: usize) -> NewEvent {
     new_event("note").with_key(&format!("object:{object}"))
 }
 
-fn prev_ids(events: &[Sequenced]) -> Vec<Option<EventId>> {
+fn prev_ids(events: &[SequencedEvent]) -> Vec<Option<EventId>> {
     events.iter().map(|event| event.prev).collect()
 }
 
@@ -54,14 +54,14 @@ pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
     fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
     fixture.pass_time(2 * DAY).await;
     let kept = fixture.emit(new_event("note").with_key("young")).await;
-    let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
+    let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     let (mut deleted, mut calls) = (0, 0);
     loop {
         let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
         assert!(pruned.objects <= 500, "{} in one transaction", pruned.objects);
         deleted += pruned.objects;
         calls += 1;
-        if !pruned.more {
+        if !pruned.has_more {
             break;
         }
     }
@@ -87,12 +87,16 @@ pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness
     fixture.pass_time(2 * DAY).await;
     fixture.emit_together((0..600).map(note_event).collect()).await;
     fixture.advance_clock(60);
-    let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
+    let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     assert_eq!(fixture.prune_with_retentions(retain, KEEP_EVERYTHING, secs(1)).await.objects, 1);
     for _ in 0..3 {
         fixture.advance_clock(60);
         let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, secs(1), fixture.now).await);
-        assert_eq!((pruned.objects, pruned.more), (0, false), "one call finds that there is nothing to do");
+        assert_eq!(
+            (pruned.objects, pruned.has_more),
+            (0, false),
+            "one call finds that there is nothing to do"
+        );
     }
 }
 
@@ -106,13 +110,17 @@ pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
     fixture.pass_time(DAY / 2).await;
     assert_eq!(
         fixture
-            .prune_with_retentions(Retention { age: secs(1), ..KEEP_EVERYTHING }, KEEP_EVERYTHING, ONE_DAY)
+            .prune_with_retentions(
+                Retention { max_age: secs(1), ..KEEP_EVERYTHING },
+                KEEP_EVERYTHING,
+                ONE_DAY
+            )
             .await
             .objects,
         1
     );
     let mut fixture = fixture.reopen().await;
-    assert_eq!(read_object(&fixture, "a").await.map(|view| view.last), Some(last));
+    assert_eq!(read_object(&fixture, "a").await.map(|view| view.last_event), Some(last));
     fixture.pass_time(DAY).await;
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 1, "once its last event is old, too");
 }
@@ -191,7 +199,7 @@ pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
     let retried = fixture.claim_one_for_handler("fails").await;
     assert!(retried.late && retried.event().id == emitted.id);
     fixture.snooze(&retried, 10).await;
-    assert_eq!(fixture.task_status(&parked).await, Status::New);
+    assert_eq!(fixture.task_status(&parked).await, TaskStatus::New);
 }
 
 pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness) {
@@ -200,11 +208,11 @@ pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness)
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.pass_time(2 * DAY).await;
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
-    assert_eq!(fixture.retry_task(&parked).await, Err(Rejected::Forgotten));
-    assert_eq!(fixture.task_status(&parked).await, Status::Error);
+    assert_eq!(fixture.retry_task(&parked).await, Err(TaskRejection::EventExpired));
+    assert_eq!(fixture.task_status(&parked).await, TaskStatus::Error);
     let fresh = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!(fresh.prev, None);
-    assert_eq!(fixture.retry_task(&parked).await, Err(Rejected::Forgotten));
+    assert_eq!(fixture.retry_task(&parked).await, Err(TaskRejection::EventExpired));
     assert_eq!(event_ids_of(&fixture.claim(10).await), [fresh.id]);
 }
 
@@ -239,9 +247,9 @@ pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
     for _ in 0..3 {
         fixture.pass_time(60).await;
-        let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
+        let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
         let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
-        assert!(!pruned.more, "one call finds that there is nothing to do");
+        assert!(!pruned.has_more, "one call finds that there is nothing to do");
     }
     fixture.pass_time(2 * DAY).await;
     assert_eq!(fixture.prune_objects(ONE_DAY).await, OBJECT_COUNT as u64 + 1);
@@ -249,12 +257,12 @@ pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
 
 /// Prunes until nothing is left to do. Returns the number of calls and of deleted objects.
 async fn count_prune_calls(fixture: &StoreFixture<'_>) -> (usize, u64) {
-    let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
+    let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     let mut deleted = 0;
     for calls in 1..1000 {
         let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
         deleted += pruned.objects;
-        if !pruned.more {
+        if !pruned.has_more {
             return (calls, deleted);
         }
     }
@@ -298,7 +306,7 @@ pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harn
         )
         .await;
     // Old events first: pruning them takes separate calls.
-    fixture.prune(Retention { age: ONE_DAY, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+    fixture.prune(Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
     let (calls, deleted) = count_prune_calls(&fixture).await;
     assert_eq!(deleted, 1);
     assert!(calls <= 3, "{calls} calls");
@@ -329,7 +337,7 @@ pub async fn a_pruning_round_continues_after_a_restart(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
     fixture.pass_time(2 * DAY).await;
-    let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
+    let retain = Retention { max_age: ONE_DAY, ..KEEP_EVERYTHING };
     fixture.prune(retain, KEEP_EVERYTHING).await;
     let mut deleted = 0;
     while deleted == 0 {

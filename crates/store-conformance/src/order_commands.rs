@@ -1,8 +1,8 @@
 //! Operator commands to an order: suspend, resume, remove, change.
 
-use pointsman_core::Status;
-use pointsman_core::store::{OrderCommand, OrderRefused, TaskFilter};
-use pointsman_core::task::EndReason;
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{OrderCommand, OrderRefusal, TaskFilter};
+use pointsman_core::task::ErrorReason;
 
 use crate::Harness;
 use crate::fixture::*;
@@ -20,8 +20,8 @@ async fn fixture_with_waiting_order(harness: &dyn Harness) -> StoreFixture<'_> {
     fixture
 }
 
-fn running_order_refusal() -> Result<(), OrderRefused> {
-    Err(OrderRefused::Running(order_key(ORDER_KEY)))
+fn running_order_refusal() -> Result<(), OrderRefusal> {
+    Err(OrderRefusal::StepRunning(order_key(ORDER_KEY)))
 }
 
 pub async fn a_suspended_order_does_not_run(harness: &dyn Harness) {
@@ -55,14 +55,14 @@ pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness)
     fixture.add_order(new_order(ORDER_KEY)).await;
     let never = fixture.order_task_id(ORDER_KEY).await;
     fixture.suspend_order(ORDER_KEY).await;
-    assert!(expect_ok(fixture.store.task(&never).await).is_none());
+    assert!(expect_ok(fixture.store.read_task(&never).await).is_none());
     assert_eq!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.ready, 0);
     fixture.resume_order(ORDER_KEY).await;
     let task = fixture.claim_one().await;
     assert_ne!(task.id, never, "no name is given twice");
     fixture.fail(&task).await;
     fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
-    assert_eq!(fixture.read_task(&task.id).await.life.state.reason(), Some(EndReason::Canceled));
+    assert_eq!(fixture.read_task(&task.id).await.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
 }
 
 /// A scheduled step does not start either.
@@ -81,8 +81,8 @@ pub async fn a_running_step_of_a_suspended_order_can_finish(harness: &dyn Harnes
     fixture.suspend_order(ORDER_KEY).await;
     assert_eq!(fixture.engine_event_summaries_after(since).await, ["OrderSuspended"]);
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.order.suspended && view.order.running);
-    assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((task.id.clone(), Status::Locked)));
+    assert!(view.order.suspended && view.order.step_running);
+    assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((task.id.clone(), TaskStatus::Locked)));
     let since = fixture.journal_head().await;
     fixture.succeed(&task).await;
     assert_eq!(
@@ -132,7 +132,7 @@ pub async fn a_failed_step_of_a_suspended_order_is_not_retried(harness: &dyn Har
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.assert_nothing_claimable("it is suspended").await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert_eq!((view.task, view.setback), (None, None));
+    assert_eq!((view.task, view.retry_at), (None, None));
     fixture.resume_order(ORDER_KEY).await;
     let again = fixture.claim_one().await;
     assert_eq!((again.attempt, again.step().node.as_str()), (1, "a"));
@@ -160,7 +160,10 @@ pub async fn a_removed_order_is_deleted_with_its_step(harness: &dyn Harness) {
     );
     assert!(fixture.find_order(ORDER_KEY).await.is_none() && fixture.list_orders("/").await.is_empty());
     fixture.assert_nothing_claimable("it is gone").await;
-    assert!(expect_ok(fixture.store.task(&task).await).is_none(), "and so is its step, which never began");
+    assert!(
+        expect_ok(fixture.store.read_task(&task).await).is_none(),
+        "and so is its step, which never began"
+    );
     assert_eq!(fixture.order_statistics("/").await.total, 0);
 }
 
@@ -224,7 +227,7 @@ pub async fn a_suspended_order_is_moved_and_stays_suspended(harness: &dyn Harnes
         let change = OrderCommand::Change {
             value: Some(parse_json(value)),
             node: Some(chain_node_id(node)),
-            at: None,
+            planned_at: None,
         };
         fixture.command_order(ORDER_KEY, change).await.expect("no step is running");
         let view = fixture.read_order(ORDER_KEY).await;
@@ -240,7 +243,7 @@ pub async fn an_order_can_be_rescheduled(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let later = fixture.seconds_from_now(60);
     fixture.command_order(ORDER_KEY, reschedule_to(later)).await.expect("no step is running");
-    assert_eq!(fixture.read_order(ORDER_KEY).await.order.planned, Some(later));
+    assert_eq!(fixture.read_order(ORDER_KEY).await.order.planned_at, Some(later));
     fixture.assert_nothing_claimable("it is planned for later").await;
     assert_eq!(fixture.order_statistics("/").await.planned, 1);
     let sooner = fixture.seconds_from_now(30);
@@ -263,14 +266,17 @@ pub async fn commands_to_unknown_orders_and_chain_nodes_are_refused(harness: &dy
         for command in
             [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_to("1")]
         {
-            let refused = Err(OrderRefused::NoSuchOrder(order_key(key)));
+            let refused = Err(OrderRefusal::NoSuchOrder(order_key(key)));
             assert_eq!(fixture.command_order(key, command).await, refused);
         }
     }
-    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere")));
+    let nowhere = Err(OrderRefusal::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere")));
     assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("nowhere")).await, nowhere);
-    let half =
-        OrderCommand::Change { value: Some(parse_json("9")), node: Some(chain_node_id("nowhere")), at: None };
+    let half = OrderCommand::Change {
+        value: Some(parse_json("9")),
+        node: Some(chain_node_id("nowhere")),
+        planned_at: None,
+    };
     assert_eq!(fixture.command_order(ORDER_KEY, half).await, nowhere);
     assert_eq!(
         fixture.read_order(ORDER_KEY).await.order.value.as_str(),
@@ -300,7 +306,7 @@ pub async fn cancelling_a_running_step_suspends_its_order(harness: &dyn Harness)
         fixture.order_event_summaries_after(ORDER_KEY, since).await,
         ["OrderStepEnded Error,returnCode:1", "OrderSuspended"]
     );
-    assert!(!fixture.read_order(ORDER_KEY).await.order.running);
+    assert!(!fixture.read_order(ORDER_KEY).await.order.step_running);
     let before = fixture.read_order(ORDER_KEY).await;
     assert!(
         fixture.finish_attempt(attempt_ending(&task, success())).await.is_err(),
@@ -322,7 +328,7 @@ pub async fn an_order_has_at_most_one_live_task(harness: &dyn Harness) {
         fixture.command_order(ORDER_KEY, move_to_node("a")).await.expect("no step is running");
         fixture.command_order(ORDER_KEY, change_value_to("2")).await.expect("no step is running");
     }
-    let live = TaskFilter { statuses: vec![Status::New, Status::Scheduled], ..TaskFilter::default() };
+    let live = TaskFilter { statuses: vec![TaskStatus::New, TaskStatus::Scheduled], ..TaskFilter::default() };
     assert_eq!(fixture.list_tasks(&live).await.len(), 1);
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -360,6 +366,6 @@ pub async fn order_ids_that_look_like_event_ids_are_refused(harness: &dyn Harnes
     let fixture = fixture_with_waiting_order(harness).await;
     for (id, refused) in [("1700000120000000", true), ("1234567890123", true), ("123456789012", false)] {
         let answer = fixture.try_add_order(new_order(&format!("/x/y,{id}"))).await;
-        assert_eq!(matches!(answer, Err(OrderRefused::Reserved(_))), refused, "{id}");
+        assert_eq!(matches!(answer, Err(OrderRefusal::ReservedId(_))), refused, "{id}");
     }
 }

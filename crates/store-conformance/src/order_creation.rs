@@ -1,9 +1,9 @@
 //! Orders created by events through their routes, and by schedules at their planned times.
 
 use pointsman_core::Timestamp;
-use pointsman_core::fire::{Outcome, Overlap, Skipped};
+use pointsman_core::fire::{FireOutcome, OverlapPolicy, SkipReason};
 use pointsman_core::journal::Retention;
-use pointsman_core::store::Ending;
+use pointsman_core::store::FinishedAttempt;
 
 use crate::Harness;
 use crate::fixture::*;
@@ -84,7 +84,7 @@ pub async fn events_emitted_by_tasks_create_orders(harness: &dyn Harness) {
     let emits =
         vec![new_event("record").caused_by(&task).with_value("1"), new_event("record").with_value("2")];
     let finished = fixture
-        .finish_attempt(Ending { emits, ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt { emitted_events: emits, ..attempt_ending(&task, success()) })
         .await
         .expect("the fence is current");
     for (emitted, value) in finished.emitted.iter().zip(["1", "2"]) {
@@ -101,14 +101,14 @@ pub async fn an_append_can_claim_the_first_step(harness: &dyn Harness) {
     assert_eq!(claims.tasks[0].step().value.as_str(), "5");
     let key = claims.tasks[0].step().order.to_string();
     assert_eq!(
-        fixture.engine_event_summaries_after(fixture.journal_extent().await.forgotten).await,
+        fixture.engine_event_summaries_after(fixture.journal_extent().await.expired_up_to).await,
         [
             "FileBasedAdded nodeId:a",
             "OrderStarted nodeId:a,taskId:first_a",
             "OrderStepStarted nodeId:a,taskId:first_a"
         ]
     );
-    assert!(fixture.read_order(&key).await.order.running);
+    assert!(fixture.read_order(&key).await.order.step_running);
 }
 
 /// The order keeps the event's value, so the event may expire.
@@ -116,8 +116,10 @@ pub async fn an_order_outlives_its_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let made = fixture.emit(new_event("record").with_value("[1]")).await;
     fixture.advance_clock(1000);
-    fixture.prune(Retention { count: 0, age: secs(1) }, Retention { count: 0, age: secs(1) }).await;
-    assert!(expect_ok(fixture.store.event(made.id).await).is_none());
+    fixture
+        .prune(Retention { max_count: 0, max_age: secs(1) }, Retention { max_count: 0, max_age: secs(1) })
+        .await;
+    assert!(expect_ok(fixture.store.read_event(made.id).await).is_none());
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.claim_one().await.step().value.as_str(), "[1]");
 }
@@ -150,14 +152,14 @@ pub async fn a_firing_creates_its_order(harness: &dyn Harness) {
     let order = new_order("/x/y,night").with_value("[1]").starting_at("b").with_priority(9);
     let (fire, written) =
         fixture.resolve_firing(FiringBuilder::adding_order(order).build("nightly", planned)).await;
-    assert_eq!((fire.outcome, fire.planned, written), (Outcome::Fired, planned, true));
-    let told = fixture.engine_events_after(fixture.journal_extent().await.forgotten).await;
+    assert_eq!((fire.outcome, fire.planned_at, written), (FireOutcome::Fired, planned, true));
+    let told = fixture.engine_events_after(fixture.journal_extent().await.expired_up_to).await;
     assert_eq!(told.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
     assert_eq!(summarize_event(&told[0]), "FileBasedAdded nodeId:b");
     let view = fixture.read_order("/x/y,night").await;
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 9));
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,night b"]);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, planned);
     assert_eq!(fixture.list_fires("nightly").await, [fire]);
 }
 
@@ -166,7 +168,7 @@ pub async fn a_firing_without_an_order_id_gets_a_generated_one(harness: &dyn Har
     for seconds in 0..3 {
         let firing =
             FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)));
-        assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Fired);
+        assert_eq!(fixture.resolve_firing(firing).await.0.outcome, FireOutcome::Fired);
     }
     assert_eq!(fixture.list_orders("/x/y").await.len(), 3);
 }
@@ -188,7 +190,10 @@ pub async fn a_firing_for_an_unknown_chain_is_skipped(harness: &dyn Harness) {
     let (fire, written) = fixture
         .resolve_firing(FiringBuilder::adding_order(new_order("/x/z,1")).build("nightly", planned))
         .await;
-    assert_eq!((fire.outcome, fire.event, written), (Outcome::Skipped(Skipped::Gone), None, true));
+    assert_eq!(
+        (fire.outcome, fire.event, written),
+        (FireOutcome::Skipped(SkipReason::TargetUndefined), None, true)
+    );
     assert_eq!(fixture.journal_head().await, since);
     assert!(fixture.list_orders("/").await.is_empty());
 }
@@ -200,17 +205,17 @@ pub async fn an_unfinished_order_causes_a_skip(harness: &dyn Harness) {
             FiringBuilder::adding_order(new_order("/x/y,night").with_value("[1]")).with_overlap(overlap);
         fires.build("nightly", planned.plus(secs(seconds)))
     };
-    assert_eq!(fixture.resolve_firing(firing(0, Overlap::Skip)).await.0.outcome, Outcome::Fired);
-    for (seconds, overlap) in [(1, Overlap::Skip), (2, Overlap::Queue)] {
+    assert_eq!(fixture.resolve_firing(firing(0, OverlapPolicy::Skip)).await.0.outcome, FireOutcome::Fired);
+    for (seconds, overlap) in [(1, OverlapPolicy::Skip), (2, OverlapPolicy::Queue)] {
         let (fire, written) = fixture.resolve_firing(firing(seconds, overlap)).await;
-        assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Overlap), true), "{overlap:?}");
+        assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::Overlap), true), "{overlap:?}");
         assert_eq!(fire.event, None);
     }
     assert_eq!(fixture.list_orders("/").await.len(), 1);
     fixture.run_all_ready().await;
     assert_eq!(
-        fixture.resolve_firing(firing(3, Overlap::Skip)).await.0.outcome,
-        Outcome::Fired,
+        fixture.resolve_firing(firing(3, OverlapPolicy::Skip)).await.0.outcome,
+        FireOutcome::Fired,
         "the order has finished"
     );
 }
@@ -221,12 +226,15 @@ pub async fn a_paused_schedule_creates_no_order(harness: &dyn Harness) {
     let firing = |seconds| {
         FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)))
     };
-    assert_eq!(fixture.resolve_firing(firing(0)).await.0.outcome, Outcome::Skipped(Skipped::Held));
+    assert_eq!(
+        fixture.resolve_firing(firing(0)).await.0.outcome,
+        FireOutcome::Skipped(SkipReason::PausedByRule)
+    );
     fixture.resume("@nightly").await;
     fixture.pause("/x/y").await;
     assert_eq!(
         fixture.resolve_firing(firing(1)).await.0.outcome,
-        Outcome::Fired,
+        FireOutcome::Fired,
         "a chain's rule blocks only its steps"
     );
     fixture.assert_nothing_claimable("the chain is paused").await;
@@ -238,7 +246,7 @@ pub async fn a_delayed_event_creates_a_planned_order(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let due = fixture.seconds_from_now(60);
     let made = fixture.emit(new_event("record").due_at(due)).await;
-    assert_eq!(fixture.read_order(&format!("/x/y,{}", made.id)).await.order.planned, Some(due));
+    assert_eq!(fixture.read_order(&format!("/x/y,{}", made.id)).await.order.planned_at, Some(due));
     fixture.assert_nothing_claimable("its planned time has not come").await;
     fixture.advance_clock(60);
     assert_eq!(fixture.claim(10).await.len(), 1);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use pointsman_core::fire::{Outcome, Overlap};
+use pointsman_core::fire::{FireOutcome, OverlapPolicy};
 use pointsman_core::order::{EndedOrder, OrderOutcome};
 use pointsman_core::store::{
-    Added, NewRun, OrderBatch, OrderReceipt, OrderRefused, OrdersRefused, Refused, RunRefused, RunTask,
-    Sequenced,
+    AddedOrder, IdempotencyError, NewCollectionRun, OrderBatch, OrderBatchRefusal, OrderReceipt,
+    OrderRefusal, RunReceipt, RunRefusal, SequencedEvent,
 };
 use pointsman_core::{Json, Timestamp};
 
@@ -20,9 +20,9 @@ fn registration() -> RegistrationBuilder {
         .collection("shop/orders", 100)
 }
 
-fn ended_order_refusal(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRefused {
+fn ended_order_refusal(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRefusal {
     let (key, tenant, node) = (order_key(key), tenant("default"), chain_node_id(node));
-    OrderRefused::Ended(Box::new(EndedOrder { key, tenant, outcome, node, ended: at }))
+    OrderRefusal::Ended(Box::new(EndedOrder { key, tenant, outcome, node, ended_at: at }))
 }
 
 pub async fn the_id_of_a_finished_order_is_refused(harness: &dyn Harness) {
@@ -114,9 +114,9 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
     for _ in 0..3 {
         fixture.advance_clock(100);
         let firing = FiringBuilder::adding_order(new_order("/pay,night"))
-            .with_overlap(Overlap::Skip)
+            .with_overlap(OverlapPolicy::Skip)
             .build("nightly", fixture.now);
-        assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Fired);
+        assert_eq!(fixture.resolve_firing(firing).await.0.outcome, FireOutcome::Fired);
         assert_eq!(fixture.run_all_ready().await.len(), 1);
     }
     let last = ended_order_refusal("/pay,night", OrderOutcome::Finished, "done", fixture.now);
@@ -127,8 +127,8 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
     assert!(fixture.try_add_order(new_order("/pay,night")).await.is_err());
     let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![new_order("/pay,night")].into() };
     assert!(fixture.add_order_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
-    let exists = OrderRefused::Exists(chain_path("/pay"), order_key("/pay,night").id);
-    assert_eq!(fixture.add_order_batch(by_hand).await, Err(OrdersRefused::Order(0, exists)));
+    let exists = OrderRefusal::AlreadyExists(chain_path("/pay"), order_key("/pay,night").id);
+    assert_eq!(fixture.add_order_batch(by_hand).await, Err(OrderBatchRefusal::Order(0, exists)));
 }
 
 /// Two orders, one with an id and one without, under an idempotency key.
@@ -152,10 +152,10 @@ pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harn
         "though the orders have ended"
     );
     assert_eq!(fixture.run_all_ready().await.len(), 0);
-    let conflict = || Refused::IdempotencyConflict("k".into());
+    let conflict = || IdempotencyError::Conflict("k".into());
     assert_eq!(
         fixture.add_order_batch(keyed_order_batch(2)).await,
-        Err(OrdersRefused::Idempotency(conflict()))
+        Err(OrderBatchRefusal::Idempotency(conflict()))
     );
     assert_eq!(
         fixture.append(vec![keyed_emission("default", "k", 2, [new_event("record")])]).await,
@@ -202,41 +202,45 @@ pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harn
 
 pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    let run = || pointsman_core::store::NewRun { pair: pair("shop/orders"), priority: None };
+    let run =
+        || pointsman_core::store::NewCollectionRun { source_collection: pair("shop/orders"), priority: None };
     let key = |content| Some(idempotency_key("default", "sync", content));
-    let first =
-        expect_ok(fixture.store.run(run(), key(1), fixture.now).await).expect("the pair is registered");
+    let first = expect_ok(fixture.store.run_collection(run(), key(1), fixture.now).await)
+        .expect("the pair is registered");
     assert!(first.created && !first.repeated);
     assert_eq!(fixture.run_all_ready().await.len(), 1);
     fixture.advance_clock(10);
     let fixture = fixture.reopen().await;
-    let again =
-        expect_ok(fixture.store.run(run(), key(1), fixture.now).await).expect("the pair is registered");
+    let again = expect_ok(fixture.store.run_collection(run(), key(1), fixture.now).await)
+        .expect("the pair is registered");
     assert_eq!((&again.task, again.repeated), (&first.task, true));
     assert!(fixture.run_all_ready().await.is_empty(), "nothing new was created");
-    let conflict = RunRefused::Idempotency(Refused::IdempotencyConflict("sync".into()));
-    assert_eq!(expect_ok(fixture.store.run(run(), key(2), fixture.now).await), Err(conflict));
+    let conflict = RunRefusal::Idempotency(IdempotencyError::Conflict("sync".into()));
+    assert_eq!(expect_ok(fixture.store.run_collection(run(), key(2), fixture.now).await), Err(conflict));
     assert!(
-        expect_ok(fixture.store.run(run(), None, fixture.now).await).expect("the pair is registered").created
+        expect_ok(fixture.store.run_collection(run(), None, fixture.now).await)
+            .expect("the pair is registered")
+            .created
     );
 }
 
 pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let key = |content| idempotency_key("shop", "k", content);
-    assert_eq!(expect_ok(fixture.store.recorded_answer(key(1)).await), Ok(None));
+    assert_eq!(expect_ok(fixture.store.find_idempotency_record(key(1)).await), Ok(None));
     let first =
-        expect_ok(fixture.store.record_answer(key(1), "{\"n\":1}".into(), fixture.now).await).expect("new");
-    assert_eq!((first.answer.as_str(), first.repeated), ("{\"n\":1}", false));
-    let second = expect_ok(fixture.store.record_answer(key(1), "2".into(), fixture.now).await)
+        expect_ok(fixture.store.insert_idempotency_record(key(1), "{\"n\":1}".into(), fixture.now).await)
+            .expect("new");
+    assert_eq!((first.response.as_str(), first.repeated), ("{\"n\":1}", false));
+    let second = expect_ok(fixture.store.insert_idempotency_record(key(1), "2".into(), fixture.now).await)
         .expect("the same request");
-    assert_eq!((second.answer.as_str(), second.repeated), ("{\"n\":1}", true));
+    assert_eq!((second.response.as_str(), second.repeated), ("{\"n\":1}", true));
     let fixture = fixture.reopen().await;
-    assert_eq!(expect_ok(fixture.store.recorded_answer(key(1)).await), Ok(Some("{\"n\":1}".into())));
-    let conflict = || Refused::IdempotencyConflict("k".into());
-    assert_eq!(expect_ok(fixture.store.recorded_answer(key(2)).await), Err(conflict()));
+    assert_eq!(expect_ok(fixture.store.find_idempotency_record(key(1)).await), Ok(Some("{\"n\":1}".into())));
+    let conflict = || IdempotencyError::Conflict("k".into());
+    assert_eq!(expect_ok(fixture.store.find_idempotency_record(key(2)).await), Err(conflict()));
     assert_eq!(
-        expect_ok(fixture.store.record_answer(key(2), "3".into(), fixture.now).await),
+        expect_ok(fixture.store.insert_idempotency_record(key(2), "3".into(), fixture.now).await),
         Err(conflict())
     );
 }
@@ -246,7 +250,11 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
     let fixture = StoreFixture::new(harness, registration()).await;
     let key = |name| Some(idempotency_key("default", name, 1));
     let run = |name| {
-        fixture.store.run(NewRun { pair: pair("shop/orders"), priority: None }, key(name), fixture.now)
+        fixture.store.run_collection(
+            NewCollectionRun { source_collection: pair("shop/orders"), priority: None },
+            key(name),
+            fixture.now,
+        )
     };
     let batch = |name| OrderBatch { idempotency: key(name), ..vec![new_order("/pay")].into() };
     let emit = |name| keyed_emission("default", name, 1, [new_event("record")]);
@@ -254,9 +262,12 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
     assert!(fixture.append(vec![emit("event")]).await.remove(0).is_ok());
     assert!(fixture.add_order_batch(batch("order")).await.is_ok());
     assert!(expect_ok(run("run").await).is_ok());
-    assert!(expect_ok(fixture.store.record_answer(noted("noted"), "{}".into(), fixture.now).await).is_ok());
+    assert!(
+        expect_ok(fixture.store.insert_idempotency_record(noted("noted"), "{}".into(), fixture.now).await)
+            .is_ok()
+    );
 
-    let conflict = |name: &str| Refused::IdempotencyConflict(name.into());
+    let conflict = |name: &str| IdempotencyError::Conflict(name.into());
     for name in ["order", "run", "noted"] {
         let answers = fixture.append(vec![emit(name), emission([new_event("record")])]).await;
         assert_eq!(answers[0], Err(conflict(name)));
@@ -265,14 +276,14 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
     for name in ["event", "run", "noted"] {
         assert_eq!(
             fixture.add_order_batch(batch(name)).await,
-            Err(OrdersRefused::Idempotency(conflict(name)))
+            Err(OrderBatchRefusal::Idempotency(conflict(name)))
         );
     }
     for name in ["event", "order", "noted"] {
-        assert_eq!(expect_ok(run(name).await), Err(RunRefused::Idempotency(conflict(name))));
+        assert_eq!(expect_ok(run(name).await), Err(RunRefusal::Idempotency(conflict(name))));
     }
     for name in ["event", "order", "run"] {
-        let recorded = fixture.store.record_answer(noted(name), "{}".into(), fixture.now).await;
+        let recorded = fixture.store.insert_idempotency_record(noted(name), "{}".into(), fixture.now).await;
         assert_eq!(expect_ok(recorded), Err(conflict(name)));
     }
 }
@@ -284,16 +295,17 @@ pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dy
         fixture.append(vec![keyed_emission("default", "event", 1, [new_event("record")])]).await.remove(0);
     let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
     let added = fixture.add_order_batch(batch).await.expect("the request is valid");
-    let run = NewRun { pair: pair("shop/orders"), priority: None };
-    let ran = expect_ok(fixture.store.run(run, Some(key("run")), fixture.now).await)
+    let run = NewCollectionRun { source_collection: pair("shop/orders"), priority: None };
+    let ran = expect_ok(fixture.store.run_collection(run, Some(key("run")), fixture.now).await)
         .expect("the pair is registered");
 
     let read = async |name| {
-        let answer = expect_ok(fixture.store.recorded_answer(key(name)).await).expect("the same request");
+        let answer =
+            expect_ok(fixture.store.find_idempotency_record(key(name)).await).expect("the same request");
         Json::parse(&answer.expect(name)).expect("JSON")
     };
-    let events: Vec<Sequenced> = read("event").await.to().expect("events");
+    let events: Vec<SequencedEvent> = read("event").await.decode().expect("events");
     assert_eq!(events, emitted.expect("accepted").events);
-    assert_eq!(read("order").await.to::<Vec<Added>>().expect("orders"), added.orders);
-    assert_eq!(read("run").await.to::<RunTask>().expect("a run"), ran);
+    assert_eq!(read("order").await.decode::<Vec<AddedOrder>>().expect("orders"), added.orders);
+    assert_eq!(read("run").await.decode::<RunReceipt>().expect("a run"), ran);
 }

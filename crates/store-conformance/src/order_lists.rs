@@ -3,7 +3,7 @@
 use pointsman_core::journal::PathFilter;
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{NewOrder, OrderCommand, OrderCursor, OrderView};
-use pointsman_core::{Place, Rule, RuleKind, Status, Timestamp};
+use pointsman_core::{Rule, RuleKind, RuleScope, TaskStatus, Timestamp};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -36,16 +36,16 @@ fn count_statistics(views: &[OrderView], now: Timestamp) -> OrderStatistics {
     let mut sum = OrderStatistics::default();
     for view in views {
         let order = &view.order;
-        let begun = order.started.is_some();
+        let begun = order.started_at.is_some();
         let one = OrderStatistics {
             total: 1,
-            not_planned: (!begun && order.planned.is_none()).into(),
-            planned: (!begun && order.planned.is_some_and(|at| at > now)).into(),
-            due: (!begun && order.planned.is_some_and(|at| at <= now)).into(),
+            not_planned: (!begun && order.planned_at.is_none()).into(),
+            planned: (!begun && order.planned_at.is_some_and(|at| at > now)).into(),
+            due: (!begun && order.planned_at.is_some_and(|at| at <= now)).into(),
             started: begun.into(),
             in_task: view.task.is_some().into(),
-            in_process: order.running.into(),
-            setback: view.setback.is_some().into(),
+            in_process: order.step_running.into(),
+            setback: view.retry_at.is_some().into(),
             suspended: order.suspended.into(),
             ..OrderStatistics::default()
         };
@@ -85,16 +85,16 @@ pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
 pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
     let fixture = fixture_with_many_orders(harness).await;
     let everything = PathFilter::Everything;
-    let page = expect_ok(fixture.store.orders(&everything, None, None, 4).await);
+    let page = expect_ok(fixture.store.list_orders(&everything, None, None, 4).await);
     assert_eq!(order_keys(&page.orders), ORDER_KEYS[..4]);
     let last = OrderCursor { key: order_key(ORDER_KEYS[3]), tenant: tenant("default") };
     assert_eq!(page.next, Some(last));
     fixture.remove_order(ORDER_KEYS[3]).await;
     fixture.add_order(new_order("/a/x,11")).await;
-    let page = expect_ok(fixture.store.orders(&everything, None, page.next, 100).await);
+    let page = expect_ok(fixture.store.list_orders(&everything, None, page.next, 100).await);
     assert_eq!(order_keys(&page.orders), ORDER_KEYS[4..], "reading continues though the order is gone");
     assert_eq!(page.next, None);
-    let page = expect_ok(fixture.store.orders(&everything, None, None, 9).await);
+    let page = expect_ok(fixture.store.list_orders(&everything, None, None, 9).await);
     assert_eq!((page.orders.len(), page.next), (9, None), "a page that holds the last is the last");
 }
 
@@ -220,7 +220,7 @@ pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) 
     fixture.command_tenant_order("shop", "/x,1", OrderCommand::Suspend).await.expect("the order exists");
     let counted = async |of: &str, text: &str| {
         let (of, path) = (tenant(of), path_filter(text));
-        let numbers = expect_ok(fixture.store.order_statistics(&path, Some(&of), fixture.now).await).0;
+        let numbers = expect_ok(fixture.store.read_order_statistics(&path, Some(&of), fixture.now).await).0;
         (numbers.total, numbers.suspended)
     };
     assert_eq!(counted("shop", "/").await, (2, 1));
@@ -238,13 +238,15 @@ pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     let paths: Vec<_> = chains.iter().map(|view| view.chain.path.to_string()).collect();
     assert_eq!(paths, ["/a/b/y", "/a/x", "/a/x2", "/ab", "/c"]);
     let counts = |number: usize| {
-        let orders = chains[number].orders.iter().filter(|(_, count)| *count > 0);
+        let orders = chains[number].order_counts.iter().filter(|(_, count)| *count > 0);
         orders.map(|(node, count)| (node.to_string(), *count)).collect::<Vec<_>>()
     };
     assert_eq!(counts(1), [("a".to_string(), 2), ("b".to_string(), 1)]);
     assert_eq!(counts(4), [("a".to_string(), 2)]);
     fixture.run_all_ready().await;
-    assert!(fixture.list_chains().await.iter().all(|view| view.orders.iter().all(|(_, count)| *count == 0)));
+    assert!(
+        fixture.list_chains().await.iter().all(|view| view.order_counts.iter().all(|(_, count)| *count == 0))
+    );
 }
 
 /// A client that follows the stream from a snapshot's position misses nothing.
@@ -253,10 +255,16 @@ pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) 
     for _ in 0..3 {
         let head = fixture.journal_extent().await;
         let everything = PathFilter::Everything;
-        assert_eq!(expect_ok(fixture.store.orders(&everything, None, None, 2).await).extent, head);
-        assert_eq!(expect_ok(fixture.store.order_statistics(&everything, None, fixture.now).await).1, head);
-        assert_eq!(expect_ok(fixture.store.chains().await).1, head);
-        let one = expect_ok(fixture.store.order(&tenant("default"), &order_key("/c,-")).await);
+        assert_eq!(
+            expect_ok(fixture.store.list_orders(&everything, None, None, 2).await).journal_range,
+            head
+        );
+        assert_eq!(
+            expect_ok(fixture.store.read_order_statistics(&everything, None, fixture.now).await).1,
+            head
+        );
+        assert_eq!(expect_ok(fixture.store.list_chains().await).1, head);
+        let one = expect_ok(fixture.store.read_order(&tenant("default"), &order_key("/c,-")).await);
         assert_eq!(one.map(|(_, extent)| extent), Some(head));
         fixture.claim_one_for_handler("first").await;
         assert!(fixture.journal_head().await > head.head, "the start of a step is published");
@@ -288,8 +296,8 @@ pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
     fixture.add_order(new_order("/a/x,1")).await;
     let task = fixture.claim_one().await;
     let fixture = fixture.reopen().await;
-    assert!(fixture.read_order("/a/x,1").await.order.running);
-    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert!(fixture.read_order("/a/x,1").await.order.step_running);
+    assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     let task = fixture.claim_one().await;
     assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/a/x,1 b"]);
     fixture.succeed(&task).await;
@@ -303,14 +311,14 @@ pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
         fixture.add_order(NewOrder { tenant: of, ..new_order(&format!("/a/x,{n}")) }).await;
     }
     let (everything, shop) = (path_filter("/"), tenant("shop"));
-    let page = expect_ok(fixture.store.orders(&everything, Some(&shop), None, 1).await);
+    let page = expect_ok(fixture.store.list_orders(&everything, Some(&shop), None, 1).await);
     let first: Vec<_> = page.orders.iter().map(|view| view.order.key.to_string()).collect();
     assert_eq!((first, page.next.is_some()), (vec!["/a/x,0".into()], true));
-    let page = expect_ok(fixture.store.orders(&everything, Some(&shop), page.next, 9).await);
+    let page = expect_ok(fixture.store.list_orders(&everything, Some(&shop), page.next, 9).await);
     let rest: Vec<_> = page.orders.iter().map(|view| view.order.key.to_string()).collect();
     assert_eq!((rest, page.next), (vec!["/a/x,3".into()], None));
-    assert_eq!(expect_ok(fixture.store.all_orders(&everything, Some(&shop)).await).orders.len(), 2);
-    assert_eq!(expect_ok(fixture.store.all_orders(&everything, None).await).orders.len(), 6);
+    assert_eq!(expect_ok(fixture.store.list_all_orders(&everything, Some(&shop)).await).orders.len(), 2);
+    assert_eq!(expect_ok(fixture.store.list_all_orders(&everything, None).await).orders.len(), 6);
 }
 
 pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Harness) {
@@ -318,27 +326,30 @@ pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Har
     fixture.add_order(new_order("/a/x,1")).await;
     let task = fixture.claim_one().await;
     fixture.fail_permanently(&task).await;
-    let (named, error) = fixture.read_order("/a/x,1").await.failed.expect("its step failed");
+    let (named, error) = fixture.read_order("/a/x,1").await.suspended_by.expect("its step failed");
     assert_eq!(named, task.id);
     assert!(!error.is_empty());
     let fixture = fixture.reopen().await;
-    assert!(fixture.read_order("/a/x,1").await.failed.is_some());
+    assert!(fixture.read_order("/a/x,1").await.suspended_by.is_some());
     fixture.resume_order("/a/x,1").await;
-    assert_eq!(fixture.read_order("/a/x,1").await.failed, None);
+    assert_eq!(fixture.read_order("/a/x,1").await.suspended_by, None);
     fixture.suspend_order("/a/x,1").await;
-    assert_eq!(fixture.read_order("/a/x,1").await.failed, None, "a person did that");
+    assert_eq!(fixture.read_order("/a/x,1").await.suspended_by, None, "a person did that");
 }
 
 pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_order(new_order("/a/x,1")).await;
-    assert_eq!(fixture.read_order("/a/x,1").await.held, None);
+    assert_eq!(fixture.read_order("/a/x,1").await.paused_because, None);
     let chain = chain_path("/a/x");
-    assert_eq!(expect_ok(fixture.store.stop_chain(&chain, true, fixture.now).await), Ok(()));
-    assert_eq!(fixture.read_order("/a/x,1").await.held.as_deref(), Some("the chain /a/x is stopped"));
-    assert_eq!(expect_ok(fixture.store.stop_chain(&chain, false, fixture.now).await), Ok(()));
+    assert_eq!(expect_ok(fixture.store.set_chain_stopped(&chain, true, fixture.now).await), Ok(()));
+    assert_eq!(
+        fixture.read_order("/a/x,1").await.paused_because.as_deref(),
+        Some("the chain /a/x is stopped")
+    );
+    assert_eq!(expect_ok(fixture.store.set_chain_stopped(&chain, false, fixture.now).await), Ok(()));
     let rule = fixture.new_rule(RuleKind::Pause, "first", None);
-    expect_ok(fixture.store.hold(Rule { place: Place::Chain(chain), ..rule }).await);
-    let held = fixture.read_order("/a/x,1").await.held.unwrap_or_default();
+    expect_ok(fixture.store.set_rule(Rule { scope: RuleScope::Chain(chain), ..rule }).await);
+    let held = fixture.read_order("/a/x,1").await.paused_because.unwrap_or_default();
     assert!(held.contains("pause") && held.contains("/a/x"), "{held}");
 }

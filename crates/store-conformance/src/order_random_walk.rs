@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pointsman_core::chain::Action;
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Claimed, Ended, OrderCommand, OrderView, TaskFilter};
-use pointsman_core::{EventId, Status, TaskSeq};
+use pointsman_core::chain::ChainNodeAction;
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{AttemptResult, ClaimedTask, OrderCommand, OrderView, TaskFilter};
+use pointsman_core::{EventId, TaskSeq, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -42,7 +42,7 @@ struct ObservedOrder {
 struct OrderWalk<'h> {
     fixture: StoreFixture<'h>,
     rng: Rng,
-    claimed: BTreeMap<TaskSeq, Claimed>,
+    claimed: BTreeMap<TaskSeq, ClaimedTask>,
     read_up_to: EventId,
     observed_orders: BTreeMap<String, ObservedOrder>,
     added_count: u32,
@@ -102,7 +102,7 @@ impl OrderWalk<'_> {
         for task in self.fixture.claim(max).await {
             let step = task.step();
             let view = self.fixture.read_order(&step.order.to_string()).await;
-            assert!(view.order.running && !view.order.suspended, "a suspended order begins no step");
+            assert!(view.order.step_running && !view.order.suspended, "a suspended order begins no step");
             assert_eq!((&view.order.node, &view.order.value), (&step.node, &step.value));
             let mut orders = self.claimed.values().map(|other| &other.step().order);
             assert!(orders.all(|other| *other != step.order), "two steps of {} run", step.order);
@@ -116,11 +116,11 @@ impl OrderWalk<'_> {
         };
         let Some(task) = self.claimed.remove(&seq) else { return };
         let ended = match self.rng.below(7) {
-            0..=2 => Ended::Succeeded { result: Some(parse_json(&self.added_count.to_string())) },
+            0..=2 => AttemptResult::Succeeded { result: Some(parse_json(&self.added_count.to_string())) },
             3 => retryable_failure(),
             4 => permanent_failure(),
-            5 => Ended::Snoozed { until: self.fixture.seconds_from_now(3) },
-            _ => Ended::Released,
+            5 => AttemptResult::Snoozed { until: self.fixture.seconds_from_now(3) },
+            _ => AttemptResult::Released,
         };
         self.fixture.finish_as(&task, ended).await;
     }
@@ -146,11 +146,11 @@ impl OrderWalk<'_> {
         let store = &self.fixture.store;
         // An undefined chain or chain node is refused, which is fine.
         let _ = match self.rng.below(4) {
-            0 => expect_ok(store.stop_chain(&chain, true, self.fixture.now).await),
-            1 => expect_ok(store.stop_chain(&chain, false, self.fixture.now).await),
+            0 => expect_ok(store.set_chain_stopped(&chain, true, self.fixture.now).await),
+            1 => expect_ok(store.set_chain_stopped(&chain, false, self.fixture.now).await),
             _ => {
-                let action = Action::ALL[self.rng.below(3)];
-                expect_ok(store.set_node(&chain, &node, action, self.fixture.now).await)
+                let action = ChainNodeAction::ALL[self.rng.below(3)];
+                expect_ok(store.set_chain_node_action(&chain, &node, action, self.fixture.now).await)
             }
         };
     }
@@ -172,9 +172,9 @@ impl OrderWalk<'_> {
     /// The cluster node dies, and another one joins.
     async fn replace_dead_node(&mut self) {
         self.fixture.advance_clock(LEASE_SECS + 1);
-        self.fixture.node = expect_ok(self.fixture.store.join("heir", self.fixture.now).await);
+        self.fixture.node = expect_ok(self.fixture.store.join_node("heir", self.fixture.now).await);
         let rescued = self.fixture.rescue_tasks().await;
-        assert_eq!(rescued.tasks.len(), self.claimed.len());
+        assert_eq!(rescued.freed_tasks.len(), self.claimed.len());
         for zombie in std::mem::take(&mut self.claimed).into_values() {
             assert!(self.fixture.finish_attempt(attempt_ending(&zombie, success())).await.is_err());
         }
@@ -182,7 +182,7 @@ impl OrderWalk<'_> {
 
     /// Reads new events from the stream and updates the observed orders.
     async fn read_event_stream(&mut self) {
-        for event in self.fixture.read_events_after(self.read_up_to, &Filter::default()).await {
+        for event in self.fixture.read_events_after(self.read_up_to, &EventFilter::default()).await {
             self.read_up_to = event.id;
             let key =
                 event.key.as_ref().map_or("", |key| key.as_str()).trim_start_matches("Order:").to_owned();
@@ -236,25 +236,25 @@ impl OrderWalk<'_> {
         let seen: BTreeMap<_, _> =
             views.iter().map(|view| (view.order.key.to_string(), observed_from_view(view))).collect();
         assert_eq!(seen, self.observed_orders, "the stream and the list agree");
-        let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
+        let statuses = vec![TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked, TaskStatus::Missing];
         let live = self.fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
         let live: BTreeSet<_> = live.into_iter().map(|task| task.id).collect();
         let own: BTreeSet<_> = views.iter().filter_map(|view| view.task.clone()).map(|(id, ..)| id).collect();
         assert_eq!(own, live, "every task is an order's, and an order has one");
         for view in &views {
             let order = &view.order;
-            assert!(!order.suspended || order.running || view.task.is_none(), "{}", order.key);
-            assert!(!view.stranded || order.running || view.task.is_none(), "{}", order.key);
+            assert!(!order.suspended || order.step_running || view.task.is_none(), "{}", order.key);
+            assert!(!view.orphaned || order.step_running || view.task.is_none(), "{}", order.key);
         }
         let sum = self.fixture.order_statistics("/").await;
         let count = |which: fn(&OrderView) -> bool| views.iter().filter(|view| which(view)).count() as u64;
         assert_eq!(sum.total, views.len() as u64);
         assert_eq!(sum.not_planned + sum.planned + sum.due + sum.started, sum.total);
         assert_eq!(sum.in_task, count(|view| view.task.is_some()));
-        assert_eq!(sum.in_process, count(|view| view.order.running));
+        assert_eq!(sum.in_process, count(|view| view.order.step_running));
         assert_eq!(sum.in_process, self.claimed.len() as u64);
         assert_eq!(sum.suspended, count(|view| view.order.suspended));
-        assert_eq!(sum.setback, count(|view| view.setback.is_some()));
+        assert_eq!(sum.setback, count(|view| view.retry_at.is_some()));
     }
 
     /// Starts all chains, resumes all orders and asserts that every order finishes.
@@ -263,7 +263,7 @@ impl OrderWalk<'_> {
         for chain in CHAIN_PATHS {
             self.fixture.set_chain_stopped(chain, false).await;
             for node in CHAIN_NODES {
-                self.fixture.set_node_action(&format!("{chain} {node}"), Action::Process).await;
+                self.fixture.set_node_action(&format!("{chain} {node}"), ChainNodeAction::Process).await;
             }
         }
         for task in std::mem::take(&mut self.claimed).into_values() {
@@ -283,8 +283,8 @@ fn observed_from_view(view: &OrderView) -> ObservedOrder {
     let order = &view.order;
     ObservedOrder {
         node: order.node.to_string(),
-        started: order.started.is_some(),
-        running: order.running,
+        started: order.started_at.is_some(),
+        running: order.step_running,
         suspended: order.suspended,
     }
 }

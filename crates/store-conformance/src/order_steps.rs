@@ -1,9 +1,9 @@
 //! A step is a task like any other: logs, limits, rules, workers, queue counters, history.
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Ended, Ending, Signal, TaskFilter};
-use pointsman_core::task::{AttemptEnd, Rejected};
-use pointsman_core::{Limits, RuleKind, Status};
+use pointsman_core::store::{AttemptResult, FinishedAttempt, StoreSignal, TaskFilter};
+use pointsman_core::task::{AttemptOutcome, TaskRejection};
+use pointsman_core::{Limits, RuleKind, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -31,11 +31,15 @@ pub async fn a_step_logs_and_emits_like_any_other_task(harness: &dyn Harness) {
     let (emits, logs) =
         (vec![new_event("record").caused_by(&task)], vec![info_line(fixture.now, "one line")]);
     let finished = fixture
-        .finish_attempt(Ending { emits, logs, ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt {
+            emitted_events: emits,
+            log_lines: logs,
+            ..attempt_ending(&task, success())
+        })
         .await
         .expect("the fence is current");
     assert_eq!(fixture.log_messages(&task.id).await, ["one line"]);
-    let emitted = expect_ok(fixture.store.event(finished.emitted[0].id).await)
+    let emitted = expect_ok(fixture.store.read_event(finished.emitted[0].id).await)
         .expect("the event has not expired")
         .event;
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
@@ -50,7 +54,7 @@ pub async fn steps_are_listed_among_tasks(harness: &dyn Harness) {
     assert_eq!(find(TaskFilter { handler: Some(handler_name("first")), ..TaskFilter::default() }).await, 2);
     assert_eq!(find(TaskFilter { collection: Some("b".into()), ..TaskFilter::default() }).await, 2);
     assert_eq!(find(TaskFilter { key: Some(object_key("/x/y,2")), ..TaskFilter::default() }).await, 2);
-    assert_eq!(find(TaskFilter { statuses: vec![Status::Done], ..TaskFilter::default() }).await, 4);
+    assert_eq!(find(TaskFilter { statuses: vec![TaskStatus::Done], ..TaskFilter::default() }).await, 4);
 }
 
 pub async fn the_attempts_of_a_step_are_recorded(harness: &dyn Harness) {
@@ -59,11 +63,13 @@ pub async fn the_attempts_of_a_step_are_recorded(harness: &dyn Harness) {
     fixture.fail(&task).await;
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.release_task(&fixture.claim_one().await).await;
-    fixture.finish_as(&fixture.claim_one().await, Ended::Succeeded { result: Some(parse_json("7")) }).await;
+    fixture
+        .finish_as(&fixture.claim_one().await, AttemptResult::Succeeded { result: Some(parse_json("7")) })
+        .await;
     let seen = fixture.read_task(&task.id).await;
-    let ends: Vec<_> = seen.attempts.iter().map(|attempt| attempt.end).collect();
-    assert_eq!(ends, [AttemptEnd::Failed, AttemptEnd::Released, AttemptEnd::Succeeded]);
-    assert_eq!((seen.life.state.status(), seen.result), (Status::Done, Some(parse_json("7"))));
+    let ends: Vec<_> = seen.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(ends, [AttemptOutcome::Failed, AttemptOutcome::Released, AttemptOutcome::Succeeded]);
+    assert_eq!((seen.lifecycle.state.status(), seen.result), (TaskStatus::Done, Some(parse_json("7"))));
 }
 
 pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Harness) {
@@ -71,12 +77,12 @@ pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Har
     let task = fixture.claim_one().await;
     fixture.fail_permanently(&task).await;
     let (before, since) = (fixture.read_task(&task.id).await, fixture.journal_head().await);
-    assert_eq!(fixture.retry_task(&task.id).await, Err(Rejected::ResumeItsOrder));
+    assert_eq!(fixture.retry_task(&task.id).await, Err(TaskRejection::IsOrderStep));
     assert_eq!((fixture.read_task(&task.id).await, fixture.journal_head().await), (before, since));
     fixture.resume_order("/x/y,1").await;
     assert_eq!(
         fixture.retry_task(&task.id).await,
-        Err(Rejected::ResumeItsOrder),
+        Err(TaskRejection::IsOrderStep),
         "nor while the next step waits"
     );
     assert_eq!(fixture.claim(10).await.len(), 1);
@@ -122,10 +128,10 @@ pub async fn handler_rules_block_its_steps(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
         let fixture = fixture_with_orders(harness, registration(), 2).await;
         fixture.schedule_ahead(2).await;
-        expect_ok(fixture.store.hold(fixture.new_rule(kind, "first", None)).await);
+        expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "first", None)).await);
         fixture.assert_nothing_claimable("its handler is held").await;
-        assert!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.held);
-        expect_ok(fixture.store.release(kind, &rule_target("first"), None).await);
+        assert!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.paused);
+        expect_ok(fixture.store.lift_rule(kind, &rule_target("first"), None).await);
         assert_eq!(fixture.claim(10).await.len(), 2);
     }
 }
@@ -155,7 +161,7 @@ pub async fn workers_can_pull_steps(harness: &dyn Harness) {
     assert!(fixture.claim(10).await.is_empty());
     let task = fixture.fetch_one_as_worker("first").await;
     assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/x/y,1 a"]);
-    assert!(fixture.read_order("/x/y,1").await.order.running);
+    assert!(fixture.read_order("/x/y,1").await.order.step_running);
     let since = fixture.journal_head().await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.heartbeat().await;
@@ -176,7 +182,7 @@ pub async fn steps_of_an_undefined_handler_are_missing_until_adopted(harness: &d
     assert_eq!(fixture.undefine_handler("first").await, 1);
     assert_eq!(
         fixture.read_order("/x/y,1").await.task.map(|(id, status, _)| (id, status)),
-        Some((id.clone(), Status::Missing))
+        Some((id.clone(), TaskStatus::Missing))
     );
     fixture.assert_nothing_claimable("there is no such handler").await;
     fixture.register(whole).await;
@@ -191,7 +197,7 @@ pub async fn finished_steps_expire_with_the_task_history(harness: &dyn Harness) 
     let mut fixture = fixture_with_orders(harness, registration(), 2).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.advance_clock(200_000);
-    let nothing = Retention { count: 0, age: secs(1) };
+    let nothing = Retention { max_count: 0, max_age: secs(1) };
     fixture.prune(nothing, nothing).await;
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 2, "waiting tasks are kept");
     let fixture = fixture.reopen().await;
@@ -202,7 +208,7 @@ pub async fn finished_steps_expire_with_the_task_history(harness: &dyn Harness) 
 /// A sleeping node is notified of startable steps from every cause.
 pub async fn listeners_are_notified_of_startable_steps(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    let work = |signal| signal == Signal::Work;
+    let work = |signal| signal == StoreSignal::TasksReady;
     let mut heard = subscribe_to_signals(&fixture);
     fixture.add_order(new_order("/x/y,1")).await;
     wait_for_signal(&mut heard, work).await;
@@ -221,5 +227,5 @@ pub async fn listeners_are_notified_of_startable_steps(harness: &dyn Harness) {
     let head = fixture.journal_head().await;
     let mut heard = subscribe_to_signals(&fixture);
     fixture.set_chain_stopped("/x/y", true).await;
-    wait_for_signal(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id > head)).await;
+    wait_for_signal(&mut heard, |signal| matches!(signal, StoreSignal::JournalGrew(id) if id > head)).await;
 }

@@ -1,7 +1,7 @@
 //! Order ids are scoped to a tenant: one tenant's calls never affect the orders of another.
 
-use pointsman_core::fire::{Outcome, Overlap};
-use pointsman_core::store::{NewOrder, OrderCommand, OrderRefused};
+use pointsman_core::fire::{FireOutcome, OverlapPolicy};
+use pointsman_core::store::{NewOrder, OrderCommand, OrderRefusal};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -24,7 +24,7 @@ pub async fn different_tenants_can_use_the_same_order_id(harness: &dyn Harness) 
     for tenant in ["shop", "default", "depot"] {
         fixture.add_order(tenant_order(tenant)).await;
     }
-    let exists = OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id);
+    let exists = OrderRefusal::AlreadyExists(chain_path("/x/y"), order_key("/x/y,1").id);
     assert_eq!(fixture.try_add_order(tenant_order("shop")).await, Err(exists));
     let fixture = fixture.reopen().await;
     for tenant in ["shop", "default", "depot"] {
@@ -47,7 +47,7 @@ pub async fn a_command_affects_only_the_order_of_its_tenant(harness: &dyn Harnes
     assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", OrderCommand::Remove).await, Ok(()));
     assert_eq!(tenant_order_value(&fixture, "shop").await, None);
     assert_eq!(tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
-    let gone = Err(OrderRefused::NoSuchOrder(order_key("/x/y,1")));
+    let gone = Err(OrderRefusal::NoSuchOrder(order_key("/x/y,1")));
     for command in [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_to("1")] {
         assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", command).await, gone);
     }
@@ -56,7 +56,7 @@ pub async fn a_command_affects_only_the_order_of_its_tenant(harness: &dyn Harnes
 
 pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    let exists = OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id);
+    let exists = OrderRefusal::AlreadyExists(chain_path("/x/y"), order_key("/x/y,1").id);
     let twice = vec![tenant_order("shop"), tenant_order("default"), tenant_order("shop")];
     assert_eq!(fixture.try_add_orders(twice).await, Err((2, exists)));
     assert!(fixture.list_orders("/").await.is_empty());
@@ -73,7 +73,7 @@ pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness)
     }
     let (mut after, mut listed) = (None, Vec::new());
     for _ in 0..9 {
-        let page = expect_ok(fixture.store.orders(&path_filter("/x/y"), None, after, 1).await);
+        let page = expect_ok(fixture.store.list_orders(&path_filter("/x/y"), None, after, 1).await);
         listed.extend(page.orders.iter().map(|view| format!("{} {}", view.order.key.id, view.order.tenant)));
         after = page.next;
     }
@@ -91,9 +91,9 @@ pub async fn another_tenants_order_does_not_block_a_schedule(harness: &dyn Harne
     fixture.advance_clock(100);
     fixture.add_order(tenant_order("shop")).await;
     let firing = FiringBuilder::adding_order(tenant_order("default"))
-        .with_overlap(Overlap::Skip)
+        .with_overlap(OverlapPolicy::Skip)
         .build("nightly", fixture.now);
-    assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Fired);
+    assert_eq!(fixture.resolve_firing(firing).await.0.outcome, FireOutcome::Fired);
     assert_eq!(tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
     assert_eq!(tenant_order_value(&fixture, "shop").await.as_deref(), Some("\"shop\""));
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use pointsman_core::store::{Claimed, Ended, Ending, OrderRefused, TaskFilter};
-use pointsman_core::{Status, Tenant};
+use pointsman_core::store::{AttemptResult, ClaimedTask, FinishedAttempt, OrderRefusal, TaskFilter};
+use pointsman_core::{TaskStatus, Tenant};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -13,15 +13,15 @@ fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
 }
 
-async fn succeed_with_result(fixture: &StoreFixture<'_>, task: &Claimed, value: &str) {
-    fixture.finish_as(task, Ended::Succeeded { result: Some(parse_json(value)) }).await;
+async fn succeed_with_result(fixture: &StoreFixture<'_>, task: &ClaimedTask, value: &str) {
+    fixture.finish_as(task, AttemptResult::Succeeded { result: Some(parse_json(value)) }).await;
 }
 
 pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let added = fixture.try_add_order(new_order("/x/y,117")).await.expect("the request is valid");
     assert_eq!(added.order, order_key("/x/y,117"));
-    let since = fixture.journal_extent().await.forgotten;
+    let since = fixture.journal_extent().await.expired_up_to;
     let first = fixture.claim_one().await;
     fixture.succeed(&first).await;
     let second = fixture.claim_one().await;
@@ -79,23 +79,23 @@ pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Har
     let view = fixture.read_order("/x/y,1").await;
     assert_eq!((view.order.key.to_string().as_str(), view.order.node.as_str()), ("/x/y,1", "a"));
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 300));
-    assert_eq!((view.order.created, view.order.planned, view.order.started), (added, None, None));
-    assert!(!view.order.suspended && !view.order.running && !view.stranded);
-    assert_eq!((view.setback, &view.order.tenant), (None, &Tenant::default()));
+    assert_eq!((view.order.created_at, view.order.planned_at, view.order.started_at), (added, None, None));
+    assert!(!view.order.suspended && !view.order.step_running && !view.orphaned);
+    assert_eq!((view.retry_at, &view.order.tenant), (None, &Tenant::default()));
     let (id, status, _) = view.task.expect("it waits for its step");
-    assert_eq!(status, Status::New);
+    assert_eq!(status, TaskStatus::New);
     fixture.advance_clock(5);
     let task = fixture.claim_one().await;
     assert_eq!(task.id, id);
     let view = fixture.read_order("/x/y,1").await;
-    assert_eq!((view.order.started, view.order.running), (Some(fixture.now), true));
-    assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((id, Status::Locked)));
+    assert_eq!((view.order.started_at, view.order.step_running), (Some(fixture.now), true));
+    assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((id, TaskStatus::Locked)));
     let began = fixture.now;
     fixture.advance_clock(5);
     fixture.succeed(&task).await;
     let view = fixture.read_order("/x/y,1").await;
-    assert_eq!((view.order.node.as_str(), view.order.running), ("b", false));
-    assert_eq!(view.order.started, Some(began), "it has started once");
+    assert_eq!((view.order.node.as_str(), view.order.step_running), ("b", false));
+    assert_eq!(view.order.started_at, Some(began), "it has started once");
     assert!(fixture.find_order("/x/y,2").await.is_none() && fixture.find_order("/x/z,1").await.is_none());
 }
 
@@ -109,7 +109,7 @@ pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
     assert_eq!((&step.order, step.node.as_str()), (&order_key("/x/y,1"), "a"));
     assert_eq!((step.key.as_str(), step.tenant.as_str()), ("/x/y,1", "shop"));
     assert_eq!((step.value.as_str(), task.attempt), (r#"{"n":1}"#, 1));
-    assert_eq!((task.planned, task.prev_sent), (None, None));
+    assert_eq!((task.planned_at, task.prev_sent), (None, None));
     let seen = fixture.read_task(&task.id).await;
     assert_eq!((seen.event, &*seen.collection, seen.priority.get()), (None, "a", 7));
     assert_eq!(seen.key.as_ref().map(|key| key.as_str()), Some("/x/y,1"));
@@ -140,7 +140,7 @@ pub async fn a_step_without_a_result_keeps_the_order_value(harness: &dyn Harness
     for (id, result, value) in [("1", None, "5"), ("2", Some("null"), "null")] {
         let key = format!("/x/y,{id}");
         fixture.add_order(new_order(&key).with_value("5")).await;
-        let ended = Ended::Succeeded { result: result.map(parse_json) };
+        let ended = AttemptResult::Succeeded { result: result.map(parse_json) };
         fixture.finish_as(&fixture.claim_one_for_handler("first").await, ended).await;
         assert_eq!(fixture.read_order(&key).await.order.value.as_str(), value);
     }
@@ -163,8 +163,8 @@ pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
     let at = fixture.seconds_from_now(60);
     fixture.add_order(new_order("/x/y,1").planned_at(at)).await;
     let view = fixture.read_order("/x/y,1").await;
-    assert_eq!(view.order.planned, Some(at));
-    assert_eq!(view.task.map(|(_, status, due)| (status, due)), Some((Status::New, Some(at))));
+    assert_eq!(view.order.planned_at, Some(at));
+    assert_eq!(view.task.map(|(_, status, due)| (status, due)), Some((TaskStatus::New, Some(at))));
     let claims = fixture.claim_outcome(10).await;
     assert!(claims.tasks.is_empty());
     assert_eq!(claims.next_due, Some(at));
@@ -204,7 +204,7 @@ pub async fn the_id_of_an_unfinished_order_is_refused(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration().chain("/x/z", "a=first>done done")).await;
     fixture.add_order(new_order("/x/y,1").with_value("1")).await;
     let since = fixture.journal_head().await;
-    let refused = Err(OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id));
+    let refused = Err(OrderRefusal::AlreadyExists(chain_path("/x/y"), order_key("/x/y,1").id));
     assert_eq!(fixture.try_add_order(new_order("/x/y,1").with_value("2")).await, refused);
     assert!(fixture.engine_event_summaries_after(since).await.is_empty(), "nothing has happened");
     assert_eq!(fixture.read_order("/x/y,1").await.order.value.as_str(), "1");
@@ -214,12 +214,12 @@ pub async fn the_id_of_an_unfinished_order_is_refused(harness: &dyn Harness) {
 pub async fn orders_for_unknown_chains_and_chain_nodes_are_refused(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let (y, z) = (chain_path("/x/y"), chain_path("/x/z"));
-    assert_eq!(fixture.try_add_order(new_order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
+    assert_eq!(fixture.try_add_order(new_order("/x/z,1")).await, Err(OrderRefusal::NoSuchChain(z)));
     let nowhere = fixture.try_add_order(new_order("/x/y,1").starting_at("nowhere")).await;
-    assert_eq!(nowhere, Err(OrderRefused::NoSuchNode(y, chain_node_id("nowhere"))));
+    assert_eq!(nowhere, Err(OrderRefusal::NoSuchNode(y, chain_node_id("nowhere"))));
     assert!(fixture.try_add_order(new_order("/x,1")).await.is_err());
     assert!(fixture.list_orders("/").await.is_empty());
-    assert!(fixture.engine_events_after(fixture.journal_extent().await.forgotten).await.is_empty());
+    assert!(fixture.engine_events_after(fixture.journal_extent().await.expired_up_to).await.is_empty());
 }
 
 /// The error names the index of the first refused order, and none is added.
@@ -227,14 +227,14 @@ pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harn
     let fixture = StoreFixture::new(harness, registration().chain("/x/z", "a=first>done done")).await;
     fixture.add_order(new_order("/x/y,taken")).await;
     let since = fixture.journal_head().await;
-    let exists = |key: &str| OrderRefused::Exists(order_key(key).chain, order_key(key).id);
-    let nowhere = OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere"));
+    let exists = |key: &str| OrderRefusal::AlreadyExists(order_key(key).chain, order_key(key).id);
+    let nowhere = OrderRefusal::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere"));
     for (bad, refused) in [
         (new_order("/x/y,taken"), exists("/x/y,taken")),
         (new_order("/x/y,1"), exists("/x/y,1")),
         // Though it would have finished by then.
         (new_order("/x/y,at-end"), exists("/x/y,at-end")),
-        (new_order("/x,1"), OrderRefused::NoSuchChain(chain_path("/x"))),
+        (new_order("/x,1"), OrderRefusal::NoSuchChain(chain_path("/x"))),
         (new_order("/x/y,2").starting_at("nowhere"), nowhere),
     ] {
         let good = [
@@ -276,7 +276,7 @@ pub async fn generated_order_ids_are_unique(harness: &dyn Harness) {
 pub async fn adding_an_order_returns_the_id_of_its_event(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let added = fixture.add_orders(vec![new_order("/x/y"), new_order("/x/y,1"), new_order("/x/y")]).await;
-    let events = fixture.engine_events_after(fixture.journal_extent().await.forgotten).await;
+    let events = fixture.engine_events_after(fixture.journal_extent().await.expired_up_to).await;
     for (added, event) in added.iter().zip(&events) {
         assert_eq!((added.event, event.kind.as_str()), (event.id, "FileBasedAdded"));
         let key = event.key.as_ref().map(|key| key.to_string());
@@ -317,13 +317,14 @@ pub async fn finishing_a_step_can_claim_the_next_one(harness: &dyn Harness) {
     fixture.add_order(new_order("/x/y,1").with_value("1")).await;
     let first = fixture.claim_one().await;
     let since = fixture.journal_head().await;
-    let ended = Ending {
-        ended: Ended::Succeeded { result: Some(parse_json("2")) },
+    let ended = FinishedAttempt {
+        result: AttemptResult::Succeeded { result: Some(parse_json("2")) },
         ..attempt_ending(&first, success())
     };
-    let (answers, claims) =
-        expect_ok(fixture.store.finish(vec![ended], Some(fixture.claim_request(5)), fixture.now).await);
-    assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
+    let (answers, claims) = expect_ok(
+        fixture.store.finish_attempts(vec![ended], Some(fixture.claim_request(5)), fixture.now).await,
+    );
+    assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(TaskStatus::Done));
     assert_eq!(describe_steps(&claims.tasks), ["/x/y,1 b"]);
     assert_eq!(claims.tasks[0].step().value.as_str(), "2");
     let want = [

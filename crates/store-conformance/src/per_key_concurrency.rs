@@ -1,7 +1,7 @@
 //! The per-key concurrency limit of unordered handlers.
 
 use pointsman_core::Limits;
-use pointsman_core::store::Claimed;
+use pointsman_core::store::ClaimedTask;
 
 use crate::Harness;
 use crate::fixture::*;
@@ -12,7 +12,7 @@ fn registration(most: u32) -> RegistrationBuilder {
 }
 
 /// Counts the tasks of this object.
-fn count_tasks_of_object(tasks: &[Claimed], name: &str) -> usize {
+fn count_tasks_of_object(tasks: &[ClaimedTask], name: &str) -> usize {
     tasks.iter().filter(|task| task.event().key.as_ref().is_some_and(|key| key.as_str() == name)).count()
 }
 
@@ -25,7 +25,7 @@ pub async fn running_tasks_of_an_object_never_exceed_the_per_key_limit(harness: 
     let claims = fixture.claim_outcome(100).await;
     let held = claims.tasks;
     assert_eq!(
-        (count_tasks_of_object(&held, "a"), count_tasks_of_object(&held, "b"), held.len(), claims.more),
+        (count_tasks_of_object(&held, "a"), count_tasks_of_object(&held, "b"), held.len(), claims.has_more),
         (2, 2, 7, false)
     );
     let a = held
@@ -63,7 +63,7 @@ pub async fn a_backlog_of_one_object_does_not_delay_another(harness: &dyn Harnes
     fixture.claim(1).await;
     fixture.emit_many(1, new_event("record").with_key("b")).await;
     let claims = fixture.claim_outcome(1).await;
-    assert_eq!((count_tasks_of_object(&claims.tasks, "b"), claims.more), (1, false));
+    assert_eq!((count_tasks_of_object(&claims.tasks, "b"), claims.has_more), (1, false));
 }
 
 pub async fn the_per_key_limit_counts_each_tenant_separately(harness: &dyn Harness) {
@@ -114,7 +114,7 @@ pub async fn every_attempt_end_frees_a_per_key_slot(harness: &dyn Harness) {
     fixture.claim_one().await;
     assert!(fixture.claim(10).await.is_empty());
     fixture.advance_clock(LEASE_SECS + 1);
-    fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
     fixture.rescue_tasks().await;
     assert_eq!(fixture.claim(10).await.len(), 1);
 }

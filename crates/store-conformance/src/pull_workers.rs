@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Claim, Claimant, Claimed, NewLogLine};
-use pointsman_core::task::{AttemptEnd, EndReason, Rejected, State, TaskSeq};
-use pointsman_core::{Status, Tenant};
+use pointsman_core::store::{ClaimRequest, Claimant, ClaimedTask, NewLogLine};
+use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskRejection, TaskSeq, TaskState};
+use pointsman_core::{TaskStatus, Tenant};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -18,14 +18,14 @@ fn pulled_only_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["remote"]).pulled_by_workers("remote")
 }
 
-async fn fixture_with_fetched_task(harness: &dyn Harness) -> (StoreFixture<'_>, Claimed) {
+async fn fixture_with_fetched_task(harness: &dyn Harness) -> (StoreFixture<'_>, ClaimedTask) {
     let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     fixture.emit(new_event("record").with_key("a").with_value("[1]")).await;
     let task = fixture.fetch_one_as_worker("remote").await;
     (fixture, task)
 }
 
-fn handler_names_of(tasks: &[Claimed]) -> Vec<&str> {
+fn handler_names_of(tasks: &[ClaimedTask]) -> Vec<&str> {
     tasks.iter().map(|task| task.handler.as_str()).collect()
 }
 
@@ -33,19 +33,19 @@ pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("record")).await;
     let claims = fixture.claim_outcome(10).await;
-    assert_eq!((handler_names_of(&claims.tasks), claims.more), (vec!["index"], false));
+    assert_eq!((handler_names_of(&claims.tasks), claims.has_more), (vec!["index"], false));
     let emissions = vec![emission([new_event("record")])];
     let (_, claims) =
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!(
-        (handler_names_of(&claims.tasks), claims.more),
+        (handler_names_of(&claims.tasks), claims.has_more),
         (vec!["index"], false),
         "nor by the claim of an append"
     );
     let endings = vec![attempt_ending(&claims.tasks[0], success())];
     let (_, claims) =
-        expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(10)), fixture.now).await);
-    assert!(claims.tasks.is_empty() && !claims.more, "nor by the claim of a finish");
+        expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await);
+    assert!(claims.tasks.is_empty() && !claims.has_more, "nor by the claim of a finish");
     fixture.schedule_ahead(10).await;
     assert!(fixture.claim(10).await.is_empty(), "nor after prefetching");
     assert_eq!(fixture.fetch_as_worker(&["remote"], 10).await.len(), 2);
@@ -55,11 +55,11 @@ pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(3, new_event("record")).await;
     let asked = fixture.worker_claim_request(&["index", "remote", "unheard-of"], 2);
-    let claims = expect_ok(fixture.store.claim(asked.clone(), fixture.now).await);
-    assert_eq!((handler_names_of(&claims.tasks), claims.more), (vec!["remote"; 2], true));
-    let claims = expect_ok(fixture.store.claim(asked.clone(), fixture.now).await);
+    let claims = expect_ok(fixture.store.claim_tasks(asked.clone(), fixture.now).await);
+    assert_eq!((handler_names_of(&claims.tasks), claims.has_more), (vec!["remote"; 2], true));
+    let claims = expect_ok(fixture.store.claim_tasks(asked.clone(), fixture.now).await);
     assert_eq!(
-        (handler_names_of(&claims.tasks), claims.more),
+        (handler_names_of(&claims.tasks), claims.has_more),
         (vec!["remote"], false),
         "index is not pulled"
     );
@@ -73,7 +73,9 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_fetched_task(harness).await;
     assert_eq!((task.attempt, task.event().value.as_str()), (1, "[1]"));
     let stored = fixture.read_task(&task.id).await;
-    let State::Locked(lease) = stored.life.state else { panic!("locked, not {:?}", stored.life.state) };
+    let TaskState::Locked(lease) = stored.lifecycle.state else {
+        panic!("locked, not {:?}", stored.lifecycle.state)
+    };
     assert_eq!(
         (lease.fence, lease.since, lease.until),
         (task.fence, fixture.now, Some(fixture.seconds_from_now(LEASE_SECS)))
@@ -83,8 +85,8 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
         "the claimed task is not claimed again"
     );
     let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: info_line(fixture.now, "at it") }];
-    assert_eq!(expect_ok(fixture.store.log(lines).await), 1);
-    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert_eq!(expect_ok(fixture.store.append_log_lines(lines).await), 1);
+    assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
     assert_eq!(fixture.log_messages(&task.id).await, ["at it"]);
 }
 
@@ -93,36 +95,36 @@ pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
     for _ in 0..5 {
         fixture.advance_clock(LEASE_SECS - 5);
         assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()));
-        assert_eq!(fixture.rescue_tasks().await.tasks, []);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
     }
     let stored = fixture.read_task(&task.id).await;
     assert!(
-        matches!(stored.life.state, State::Locked(lease) if lease.until == Some(fixture.seconds_from_now(LEASE_SECS)))
+        matches!(stored.lifecycle.state, TaskState::Locked(lease) if lease.until == Some(fixture.seconds_from_now(LEASE_SECS)))
     );
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(LEASE_SECS - 1);
-    assert_eq!(fixture.rescue_tasks().await.tasks, []);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
     assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()), "also after a restart");
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.tasks, [(task.id, Status::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(task.id, TaskStatus::New)]);
 }
 
 pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
     let (mut fixture, zombie) = fixture_with_fetched_task(harness).await;
     let behind = fixture.emit(new_event("record").with_key("a")).await;
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.tasks, [(zombie.id.clone(), Status::New)]);
-    assert_eq!(fixture.rescue_tasks().await.tasks, [], "once");
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(zombie.id.clone(), TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "once");
     let again = fixture.fetch_as_worker(&["remote"], 10).await;
     assert_eq!(again.len(), 1, "its lane still waits for it");
     assert_eq!((&again[0].id, again[0].attempt, again[0].retries), (&zombie.id, 2, 0));
-    let life = fixture.read_task(&zombie.id).await.life;
+    let life = fixture.read_task(&zombie.id).await.lifecycle;
     assert_eq!((life.crashes, life.retries), (1, 0), "counted apart from its retries");
     fixture.succeed(&again[0]).await;
     assert_eq!(event_ids_of(&fixture.fetch_as_worker(&["remote"], 10).await), [behind.id]);
     let ends: Vec<_> =
-        fixture.read_task(&zombie.id).await.attempts.iter().map(|attempt| attempt.end).collect();
-    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+        fixture.read_task(&zombie.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
 }
 
 pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
@@ -133,10 +135,10 @@ pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
             assert_eq!(fixture.fetch_one_as_worker("remote").await.id, task.id);
         }
         fixture.advance_clock(LEASE_SECS + 1);
-        statuses.extend(fixture.rescue_tasks().await.tasks.into_iter().map(|(_, status)| status));
+        statuses.extend(fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(_, status)| status));
     }
-    assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
-    assert_eq!(fixture.read_task(&task.id).await.life.state.reason(), Some(EndReason::Crashed));
+    assert_eq!(statuses, [TaskStatus::New, TaskStatus::New, TaskStatus::Error]);
+    assert_eq!(fixture.read_task(&task.id).await.lifecycle.state.error_reason(), Some(ErrorReason::Crashed));
 }
 
 /// A worker that lost its lease cannot renew or finish, and gets an error.
@@ -144,37 +146,43 @@ pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
     let (mut fixture, zombie) = fixture_with_fetched_task(harness).await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
-    let gone = Err(Rejected::WrongState(Status::New));
+    let gone = Err(TaskRejection::WrongState(TaskStatus::New));
     assert_eq!(fixture.renew_lease(&zombie, LEASE_SECS).await, gone);
     assert_eq!(fixture.finish_attempt(attempt_ending(&zombie, success())).await.map(drop), gone);
     let owner = fixture.fetch_one_as_worker("remote").await;
     assert!(owner.fence > zombie.fence);
     let before = fixture.read_task(&owner.id).await;
-    assert_eq!(fixture.renew_lease(&zombie, 1000).await, Err(Rejected::StaleFence));
+    assert_eq!(fixture.renew_lease(&zombie, 1000).await, Err(TaskRejection::StaleFence));
     assert_eq!(
         fixture.finish_attempt(attempt_ending(&zombie, permanent_failure())).await.map(drop),
-        Err(Rejected::StaleFence)
+        Err(TaskRejection::StaleFence)
     );
     let lines = vec![NewLogLine {
         task: zombie.seq,
         fence: zombie.fence,
         line: info_line(fixture.now, "still here"),
     }];
-    assert_eq!(expect_ok(fixture.store.log(lines).await), 0);
+    assert_eq!(expect_ok(fixture.store.append_log_lines(lines).await), 0);
     assert_eq!(fixture.read_task(&owner.id).await, before);
-    assert_eq!(fixture.succeed(&owner).await.status, Status::Done);
-    assert_eq!(fixture.renew_lease(&owner, LEASE_SECS).await, Err(Rejected::WrongState(Status::Done)));
+    assert_eq!(fixture.succeed(&owner).await.status, TaskStatus::Done);
+    assert_eq!(
+        fixture.renew_lease(&owner, LEASE_SECS).await,
+        Err(TaskRejection::WrongState(TaskStatus::Done))
+    );
 }
 
 /// A worker learns of a cancellation when its next renewal is refused.
 pub async fn renewing_the_lease_of_a_cancelled_task_is_refused(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_fetched_task(harness).await;
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
-    assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Err(Rejected::WrongState(Status::Error)));
-    let never = expect_ok(
-        fixture.store.renew(TaskSeq(i64::MAX), task.fence, fixture.seconds_from_now(LEASE_SECS)).await,
+    assert_eq!(
+        fixture.renew_lease(&task, LEASE_SECS).await,
+        Err(TaskRejection::WrongState(TaskStatus::Error))
     );
-    assert_eq!(never, Err(Rejected::NoSuchTask));
+    let never = expect_ok(
+        fixture.store.renew_lease(TaskSeq(i64::MAX), task.fence, fixture.seconds_from_now(LEASE_SECS)).await,
+    );
+    assert_eq!(never, Err(TaskRejection::NoSuchTask));
 }
 
 pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
@@ -182,19 +190,21 @@ pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
     for of in ["default", "shop", "shop", "depot"] {
         fixture.emit(new_event("record").for_tenant(of)).await;
     }
-    let by =
-        |of: Option<Tenant>| Claimant::Worker { until: fixture.seconds_from_now(LEASE_SECS), tenant: of };
-    let asked = |of| Claim { by: by(of), ..fixture.worker_claim_request(&["remote"], 10) };
-    let claims = expect_ok(fixture.store.claim(asked(Some(tenant("shop"))), fixture.now).await);
+    let by = |of: Option<Tenant>| Claimant::Worker {
+        lease_until: fixture.seconds_from_now(LEASE_SECS),
+        tenant: of,
+    };
+    let asked = |of| ClaimRequest { claimant: by(of), ..fixture.worker_claim_request(&["remote"], 10) };
+    let claims = expect_ok(fixture.store.claim_tasks(asked(Some(tenant("shop"))), fixture.now).await);
     let tenants: Vec<_> = claims.tasks.iter().map(|task| task.event().tenant.as_str()).collect();
     assert_eq!(
-        (tenants, claims.more),
+        (tenants, claims.has_more),
         (vec!["shop"; 2], false),
         "tasks of other tenants do not count as more"
     );
-    let claims = expect_ok(fixture.store.claim(asked(Some(tenant("nobody"))), fixture.now).await);
-    assert!(claims.tasks.is_empty() && !claims.more);
-    assert_eq!(expect_ok(fixture.store.claim(asked(None), fixture.now).await).tasks.len(), 2);
+    let claims = expect_ok(fixture.store.claim_tasks(asked(Some(tenant("nobody"))), fixture.now).await);
+    assert!(claims.tasks.is_empty() && !claims.has_more);
+    assert_eq!(expect_ok(fixture.store.claim_tasks(asked(None), fixture.now).await).tasks.len(), 2);
 }
 
 pub async fn a_nodes_death_does_not_affect_a_workers_lease(harness: &dyn Harness) {
@@ -203,8 +213,8 @@ pub async fn a_nodes_death_does_not_affect_a_workers_lease(harness: &dyn Harness
     let (mine, theirs) = (fixture.claim_one().await, fixture.fetch_one_as_worker("remote").await);
     assert_eq!(fixture.renew_lease(&theirs, 10 * LEASE_SECS).await, Ok(()));
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.tasks, [(mine.id, Status::New)]);
-    assert_eq!(fixture.succeed(&theirs).await.status, Status::Done);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(mine.id, TaskStatus::New)]);
+    assert_eq!(fixture.succeed(&theirs).await.status, TaskStatus::Done);
 }
 
 pub async fn an_expired_worker_lease_does_not_affect_a_nodes_task(harness: &dyn Harness) {
@@ -213,17 +223,18 @@ pub async fn an_expired_worker_lease_does_not_affect_a_nodes_task(harness: &dyn 
     let (mine, theirs) = (fixture.claim_one().await, fixture.fetch_one_as_worker("remote").await);
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.heartbeat().await);
-    assert_eq!(fixture.rescue_tasks().await.tasks, [(theirs.id, Status::New)]);
-    assert_eq!(fixture.succeed(&mine).await.status, Status::Done);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(theirs.id, TaskStatus::New)]);
+    assert_eq!(fixture.succeed(&mine).await.status, TaskStatus::Done);
 }
 
 pub async fn a_worker_claim_reports_the_next_due_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, pulled_only_registration()).await;
     let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
-    let claims =
-        expect_ok(fixture.store.claim(fixture.worker_claim_request(&["remote"], 10), fixture.now).await);
+    let claims = expect_ok(
+        fixture.store.claim_tasks(fixture.worker_claim_request(&["remote"], 10), fixture.now).await,
+    );
     assert_eq!(
-        (claims.tasks.len(), claims.more, claims.next_due),
+        (claims.tasks.len(), claims.has_more, claims.next_due),
         (0, false, Some(fixture.seconds_from_now(60)))
     );
     fixture.advance_clock(60);
@@ -244,7 +255,10 @@ pub async fn lanes_and_rules_apply_to_workers(harness: &dyn Harness) {
     assert_eq!(event_ids_of(&head), [events[0].id]);
     let asked = fixture.worker_claim_request(&["remote"], 10);
     let (_, next) = expect_ok(
-        fixture.store.finish(vec![attempt_ending(&head[0], success())], Some(asked), fixture.now).await,
+        fixture
+            .store
+            .finish_attempts(vec![attempt_ending(&head[0], success())], Some(asked), fixture.now)
+            .await,
     );
     assert_eq!(event_ids_of(&next.tasks), [events[1].id], "an end may claim as a worker, too");
     fixture.succeed(&next.tasks[0]).await;
@@ -269,7 +283,7 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
     assert_eq!(fixture.fetch_as_worker(&["shop", "crm"], 10).await.remove(0).id, people);
     assert!(!fixture.request_run("shop/orders").await.created);
     fixture.advance_clock(LEASE_SECS + 1);
-    assert_eq!(fixture.rescue_tasks().await.tasks.len(), 2);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
     assert!(!fixture.request_run("shop/orders").await.created, "the run continues");
     let again = fixture.fetch_as_worker(&["shop", "crm"], 1).await;
     assert_eq!(pair_names_of(&again), ["crm/people"], "the more urgent one first");
@@ -296,7 +310,7 @@ pub async fn racing_workers_never_claim_the_same_task(harness: &dyn Harness) {
     for _ in 0..10 {
         let (store, now, claim) =
             (Arc::clone(&fixture.store), fixture.now, fixture.worker_claim_request(&["remote"], 13));
-        racers.push(tokio::spawn(async move { expect_ok(store.claim(claim, now).await).tasks }));
+        racers.push(tokio::spawn(async move { expect_ok(store.claim_tasks(claim, now).await).tasks }));
     }
     let mut seen = Vec::new();
     for racer in racers {

@@ -60,7 +60,7 @@ pub async fn each_tenant_has_its_own_queue(harness: &dyn Harness) {
             .await;
     fixture.emit_many(2, new_event("record").for_tenant("shop")).await;
     fixture.emit(new_event("record")).await;
-    let mut seen: Vec<_> = expect_ok(fixture.store.queues(None).await)
+    let mut seen: Vec<_> = expect_ok(fixture.store.list_queues(None).await)
         .iter()
         .filter(|queue| queue_counts(queue) != [0; 6])
         .map(|queue| (queue.handler.to_string(), queue.tenant.to_string(), queue.ready))

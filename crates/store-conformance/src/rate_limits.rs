@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::limit::{Opening, Pace};
+use pointsman_core::limit::{Admission, LimiterState};
 use pointsman_core::{Limits, Timestamp};
 
 use crate::Harness;
@@ -23,7 +23,7 @@ pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     fixture.emit_many(20, new_event("record")).await;
     let claims = fixture.claim_outcome(20).await;
     assert_eq!(
-        (claims.tasks.len(), claims.more, claims.next_due),
+        (claims.tasks.len(), claims.has_more, claims.next_due),
         (BURST, false, Some(fixture.seconds_from_now(1)))
     );
     for task in &claims.tasks {
@@ -42,23 +42,23 @@ pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let limits = fixture.registration.handler_def("index").limits.clone();
     fixture.emit_many(400, new_event("record")).await;
-    let (mut pace, mut starts, beginning) = (Pace::default(), 0u64, fixture.now);
+    let (mut pace, mut starts, beginning) = (LimiterState::default(), 0u64, fixture.now);
     for round in 0..200usize {
         let max = [1, 3, 20, 2][round % 4];
         let claims = fixture.claim_outcome(max).await;
-        let allowed = match pace.opening(&limits, 0, fixture.now) {
-            Opening::Open(left) => max.min(left as usize),
-            Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
+        let allowed = match pace.admission(&limits, 0, fixture.now) {
+            Admission::Admitted(left) => max.min(left as usize),
+            Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => 0,
         };
         assert_eq!(claims.tasks.len(), allowed, "round {round}");
         for task in &claims.tasks {
-            pace.started(&limits, fixture.now);
+            pace.record_start(&limits, fixture.now);
             fixture.succeed(task).await;
         }
         starts += claims.tasks.len() as u64;
         fixture.now = fixture.now.plus(Duration::from_millis([100, 900, 2500, 1700][round % 4]));
     }
-    let seconds = fixture.now.since(beginning).as_secs();
+    let seconds = fixture.now.duration_since(beginning).as_secs();
     assert!(starts * 10 >= seconds * 8 && starts * 10 <= seconds * 11, "{starts} in {seconds} s");
 }
 
@@ -81,7 +81,7 @@ pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Ha
         fixture.now = fixture.now.plus(Duration::from_millis(pause));
     }
     let within = |(first, start): (usize, &Timestamp)| {
-        starts[first..].iter().take_while(|later| later.since(*start) < secs(1)).count()
+        starts[first..].iter().take_while(|later| later.duration_since(*start) < secs(1)).count()
     };
     let most = starts.iter().enumerate().map(within).max();
     assert_eq!(most, Some(21));
@@ -94,7 +94,7 @@ pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) 
         fixture.emit_many(5, new_event("record").for_tenant(of)).await;
     }
     assert_eq!(fixture.claim(4).await.len(), 4);
-    fixture.node = expect_ok(fixture.store.join("second", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
     assert_eq!(fixture.claim(10).await.len(), BURST - 4);
 }
 
@@ -109,7 +109,7 @@ pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Ha
     assert_eq!(fixture.claim(10).await.len(), BURST - 4);
     let endings = vec![attempt_ending(&claims.tasks[0], success())];
     let (_, claims) =
-        expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(10)), fixture.now).await);
+        expect_ok(fixture.store.finish_attempts(endings, Some(fixture.claim_request(10)), fixture.now).await);
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(1))));
     fixture.advance_clock(2);
     assert_eq!(fixture.claim(10).await.len(), 2);

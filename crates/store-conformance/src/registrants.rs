@@ -1,7 +1,7 @@
 //! Several programs on one store, each with its own handlers.
 
-use pointsman_core::Status;
-use pointsman_core::store::{Abilities, NodeId, Sequenced};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{NodeCapabilities, NodeId, SequencedEvent};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -30,17 +30,17 @@ async fn register_additionally(fixture: &StoreFixture<'_>, registration: Registr
 }
 
 async fn announce_registrant(fixture: &StoreFixture<'_>, node: NodeId, registrant: &str) {
-    let told = Abilities { registrant: Some(registrant.into()), ..Abilities::default() };
-    expect_ok(fixture.store.announce(node, told).await);
+    let told = NodeCapabilities { registrant: Some(registrant.into()), ..NodeCapabilities::default() };
+    expect_ok(fixture.store.announce_capabilities(node, told).await);
 }
 
 async fn list_registrants(fixture: &StoreFixture<'_>) -> Vec<String> {
-    let mut found = expect_ok(fixture.store.registrants().await);
+    let mut found = expect_ok(fixture.store.list_registrants().await);
     found.sort();
     found
 }
 
-async fn task_statuses(fixture: &StoreFixture<'_>, sequenced: &Sequenced) -> Vec<Status> {
+async fn task_statuses(fixture: &StoreFixture<'_>, sequenced: &SequencedEvent) -> Vec<TaskStatus> {
     let mut found = Vec::new();
     for task in &sequenced.tasks {
         found.push(fixture.task_status(task).await);
@@ -64,8 +64,8 @@ pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harne
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2, "a task for each one's handler");
     assert_eq!(fixture.claim_for_handlers(&["mail"], 8).await.len(), 1);
-    let all = expect_ok(fixture.store.registration().await);
-    assert_eq!((all.handlers.len(), all.routes.resolve(&handling_key("record")).len()), (2, 2));
+    let all = expect_ok(fixture.store.read_merged_registration().await);
+    assert_eq!((all.handlers.len(), all.routes.resolve_handlers(&handling_key("record")).len()), (2, 2));
     let fixture = fixture.reopen().await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2);
@@ -79,18 +79,18 @@ pub async fn a_registrant_replaces_only_its_own_definitions(harness: &dyn Harnes
         RegistrationBuilder::default().route("record", &["print"]).registrant("app"),
     )
     .await;
-    assert_eq!(fixture.rescue_tasks().await.missing, 1);
-    assert_eq!(task_statuses(&fixture, &sequenced).await, [Status::New, Status::Missing]);
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 1);
+    assert_eq!(task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::Missing]);
     fixture.register(RegistrationBuilder::default().registrant("server")).await;
-    assert_eq!(fixture.rescue_tasks().await.missing, 1);
-    assert_eq!(task_statuses(&fixture, &sequenced).await, [Status::Missing, Status::Missing]);
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 1);
+    assert_eq!(task_statuses(&fixture, &sequenced).await, [TaskStatus::Missing, TaskStatus::Missing]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1, "print is still there");
 }
 
 pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn Harness) {
     let fixture = fixture_with_two_registrants(harness).await;
     let limit = async |fixture: &StoreFixture<'_>| {
-        let all = expect_ok(fixture.store.registration().await);
+        let all = expect_ok(fixture.store.read_merged_registration().await);
         all.handlers
             .iter()
             .find(|def| def.name == handler_name("mail"))
@@ -117,16 +117,16 @@ pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn 
     let sequenced = fixture.emit(new_event("record")).await;
     pass_hours(&mut fixture, 22, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
-    assert_eq!(task_statuses(&fixture, &sequenced).await, [Status::New, Status::New]);
+    assert_eq!(task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::New]);
     pass_hours(&mut fixture, 5, &[server]).await;
     assert_eq!(list_registrants(&fixture).await, ["server"]);
-    assert_eq!(task_statuses(&fixture, &sequenced).await, [Status::New, Status::Missing]);
+    assert_eq!(task_statuses(&fixture, &sequenced).await, [TaskStatus::New, TaskStatus::Missing]);
     assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1);
 }
 
 pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
-    let (server, node) = (fixture.node, expect_ok(fixture.store.join("app", fixture.now).await));
+    let (server, node) = (fixture.node, expect_ok(fixture.store.join_node("app", fixture.now).await));
     announce_registrant(&fixture, node, "app").await;
     pass_hours(&mut fixture, 40, &[server, node]).await;
     assert_eq!(list_registrants(&fixture).await, ["app", "server"]);

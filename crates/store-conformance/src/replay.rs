@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Replayed, TaskFilter};
-use pointsman_core::{EventId, Status};
+use pointsman_core::store::{ReplayReport, TaskFilter};
+use pointsman_core::{EventId, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -17,7 +17,7 @@ fn registration_with_newcomer() -> RegistrationBuilder {
     RegistrationBuilder::single_handler().route("record", &["newcomer"])
 }
 
-const KEEP_NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
+const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: std::time::Duration::from_secs(1) };
 
 async fn list_handler_tasks(fixture: &StoreFixture<'_>, name: &str) -> Vec<pointsman_core::task::Task> {
     let filter = TaskFilter { handler: Some(handler_name(name)), ..TaskFilter::default() };
@@ -58,8 +58,8 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
     made.reverse();
     for (task, (event, kind, tenant)) in made.iter().zip(&want) {
         assert_eq!((task.event, &*task.collection, &task.tenant), (Some(*event), kind.as_str(), tenant));
-        assert_eq!((task.priority.get(), task.life.late, task.created_at), (1, true, fixture.now));
-        assert_eq!((&task.key, task.life.state.status()), (&Some(object_key("a")), Status::New));
+        assert_eq!((task.priority.get(), task.lifecycle.late, task.created_at), (1, true, fixture.now));
+        assert_eq!((&task.key, task.lifecycle.state.status()), (&Some(object_key("a")), TaskStatus::New));
     }
     assert_eq!(made.len(), 2);
     assert_eq!(list_handler_tasks(&fixture, "index").await.len(), 2, "nobody else gets anything");
@@ -120,8 +120,9 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
     let mut made = 0;
     for round in 0.. {
         assert!(round < 10_000, "the replay does not end");
-        let Replayed { tasks, more } =
-            expect_ok(fixture.store.replay(&handler_name("newcomer"), EventId::ZERO, fixture.now).await);
+        let ReplayReport { created_tasks: tasks, has_more: more } = expect_ok(
+            fixture.store.replay_events(&handler_name("newcomer"), EventId::ZERO, fixture.now).await,
+        );
         made += tasks;
         if !more {
             break;
@@ -215,7 +216,7 @@ pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) 
     let fixture = fixture.reopen().await;
     let task = fixture.claim_one().await;
     assert_eq!(task.event().value.as_str(), "\"kept\"");
-    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
 }
 
 pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {

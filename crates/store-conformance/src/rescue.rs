@@ -1,22 +1,22 @@
 //! Nodes that die or leave, and the rescue of their tasks.
 
-use pointsman_core::Status;
-use pointsman_core::store::{Claim, Claimant, Ended};
-use pointsman_core::task::{AttemptEnd, EndReason, Rejected};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{AttemptResult, ClaimRequest, Claimant};
+use pointsman_core::task::{AttemptOutcome, ErrorReason, TaskRejection};
 
 use crate::Harness;
 use crate::fixture::*;
 
 /// Joins another node in place of the fixture's.
 async fn join_replacement_node(fixture: &mut StoreFixture<'_>) {
-    fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
 }
 
 pub async fn every_start_is_a_new_node(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut nodes = vec![fixture.node];
     for _ in 0..3 {
-        nodes.push(expect_ok(fixture.store.join("first", fixture.now).await));
+        nodes.push(expect_ok(fixture.store.join_node("first", fixture.now).await));
     }
     let fixture = fixture.reopen().await;
     nodes.push(fixture.node);
@@ -29,24 +29,27 @@ pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     let zombie = fixture.claim_one().await;
     fixture.advance_clock(LEASE_SECS - 1);
-    assert_eq!(fixture.rescue_tasks().await.tasks, [], "not before its lease is over");
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "not before its lease is over");
     fixture.advance_clock(2);
     join_replacement_node(&mut fixture).await;
-    assert_eq!(fixture.rescue_tasks().await.tasks, [(zombie.id.clone(), Status::New)]);
-    assert_eq!(fixture.rescue_tasks().await.tasks, [], "once");
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [(zombie.id.clone(), TaskStatus::New)]);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, [], "once");
     assert_eq!(
         fixture.finish_attempt(attempt_ending(&zombie, success())).await,
-        Err(Rejected::WrongState(Status::New))
+        Err(TaskRejection::WrongState(TaskStatus::New))
     );
     let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.attempt, again.retries), (&zombie.id, 2, 0), "a crash is no retry");
     assert!(again.fence > zombie.fence);
-    assert_eq!(fixture.finish_attempt(attempt_ending(&zombie, success())).await, Err(Rejected::StaleFence));
+    assert_eq!(
+        fixture.finish_attempt(attempt_ending(&zombie, success())).await,
+        Err(TaskRejection::StaleFence)
+    );
     fixture.succeed(&again).await;
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
     let ends: Vec<_> =
-        fixture.read_task(&zombie.id).await.attempts.iter().map(|attempt| attempt.end).collect();
-    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+        fixture.read_task(&zombie.id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(ends, [AttemptOutcome::Crashed, AttemptOutcome::Succeeded]);
 }
 
 pub async fn a_node_with_heartbeats_keeps_its_tasks(harness: &dyn Harness) {
@@ -56,9 +59,9 @@ pub async fn a_node_with_heartbeats_keeps_its_tasks(harness: &dyn Harness) {
     for _ in 0..10 {
         fixture.advance_clock(LEASE_SECS - 5);
         assert!(fixture.heartbeat().await);
-        assert_eq!(fixture.rescue_tasks().await.tasks, []);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
     }
-    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&task).await.status, TaskStatus::Done);
 }
 
 pub async fn a_rescue_frees_only_the_dead_nodes_tasks(harness: &dyn Harness) {
@@ -69,13 +72,13 @@ pub async fn a_rescue_frees_only_the_dead_nodes_tasks(harness: &dyn Harness) {
     let alive = fixture.claim(2).await;
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.heartbeat().await);
-    let mut freed: Vec<_> = fixture.rescue_tasks().await.tasks.into_iter().map(|(id, _)| id).collect();
+    let mut freed: Vec<_> = fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(id, _)| id).collect();
     freed.sort();
     let mut want: Vec<_> = dead.iter().map(|task| task.id.clone()).collect();
     want.sort();
     assert_eq!(freed, want);
     for task in &alive {
-        assert_eq!(fixture.succeed(task).await.status, Status::Done);
+        assert_eq!(fixture.succeed(task).await.status, TaskStatus::Done);
     }
 }
 
@@ -85,12 +88,12 @@ pub async fn a_node_can_query_which_of_its_attempts_were_lost(harness: &dyn Harn
     let tasks = fixture.claim(5).await;
     let [kept, cancelled, returned, done, _] = tasks.as_slice() else { panic!("{tasks:?}") };
     let held: Vec<_> = tasks.iter().map(|task| (task.seq, task.fence)).collect();
-    assert!(expect_ok(fixture.store.lost(held.clone()).await).is_empty());
-    assert!(expect_ok(fixture.store.lost(vec![]).await).is_empty());
+    assert!(expect_ok(fixture.store.find_lost_attempts(held.clone()).await).is_empty());
+    assert!(expect_ok(fixture.store.find_lost_attempts(vec![]).await).is_empty());
     assert_eq!(fixture.cancel_task(&cancelled.id).await, Ok(()));
     fixture.release_task(returned).await;
     fixture.succeed(done).await;
-    let mut lost = expect_ok(fixture.store.lost(held.clone()).await);
+    let mut lost = expect_ok(fixture.store.find_lost_attempts(held.clone()).await);
     lost.sort();
     assert_eq!(lost, [cancelled.fence, returned.fence, done.fence]);
     fixture.advance_clock(LEASE_SECS + 1);
@@ -98,9 +101,12 @@ pub async fn a_node_can_query_which_of_its_attempts_were_lost(harness: &dyn Harn
     fixture.rescue_tasks().await;
     let again = fixture.claim(5).await;
     assert!(again.iter().any(|task| task.seq == kept.seq), "it runs elsewhere");
-    assert_eq!(expect_ok(fixture.store.lost(held).await).len(), 5);
+    assert_eq!(expect_ok(fixture.store.find_lost_attempts(held).await).len(), 5);
     let held = again.iter().map(|task| (task.seq, task.fence)).collect();
-    assert!(expect_ok(fixture.store.lost(held).await).is_empty(), "a task of later attempts is theirs");
+    assert!(
+        expect_ok(fixture.store.find_lost_attempts(held).await).is_empty(),
+        "a task of later attempts is theirs"
+    );
 }
 
 pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
@@ -113,8 +119,8 @@ pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
     assert!(!expect_ok(fixture.store.heartbeat(dead, fixture.now).await));
     // No rescue would free its tasks any more, so it gets none.
     fixture.emit(new_event("record")).await;
-    let asked = Claim { by: Claimant::Node(dead), ..fixture.claim_request(8) };
-    assert!(expect_ok(fixture.store.claim(asked, fixture.now).await).tasks.is_empty());
+    let asked = ClaimRequest { claimant: Claimant::Node(dead), ..fixture.claim_request(8) };
+    assert!(expect_ok(fixture.store.claim_tasks(asked, fixture.now).await).tasks.is_empty());
     assert_eq!(fixture.claim(8).await.len(), 1);
     assert!(fixture.heartbeat().await);
     assert!(
@@ -132,12 +138,12 @@ pub async fn a_task_fails_after_three_crashes(harness: &dyn Harness) {
         assert_eq!(fixture.claim_one().await.id, *id);
         fixture.advance_clock(LEASE_SECS + 1);
         join_replacement_node(&mut fixture).await;
-        statuses.extend(fixture.rescue_tasks().await.tasks.into_iter().map(|(_, status)| status));
+        statuses.extend(fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(_, status)| status));
     }
-    assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
+    assert_eq!(statuses, [TaskStatus::New, TaskStatus::New, TaskStatus::Error]);
     let task = fixture.read_task(id).await;
-    assert_eq!(task.life.state.reason(), Some(EndReason::Crashed));
-    assert_eq!((task.life.crashes, task.life.retries, task.attempts.len()), (3, 0, 3));
+    assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Crashed));
+    assert_eq!((task.lifecycle.crashes, task.lifecycle.retries, task.attempts.len()), (3, 0, 3));
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[1].id], "and its lane continues");
 }
 
@@ -145,9 +151,9 @@ pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(2, new_event("record")).await;
     let tasks = fixture.claim(2).await;
-    fixture.finish_as(&tasks[0], Ended::Released).await;
+    fixture.finish_as(&tasks[0], AttemptResult::Released).await;
     let left = fixture.node;
-    expect_ok(fixture.store.leave(left, fixture.now).await);
+    expect_ok(fixture.store.leave_node(left, fixture.now).await);
     assert!(!expect_ok(fixture.store.heartbeat(left, fixture.now).await));
     join_replacement_node(&mut fixture).await;
     fixture.advance_clock(LEASE_SECS + 1);
@@ -161,8 +167,8 @@ pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
 /// A node that left or expired without knowing it still claims.
 pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let (evicted, left) = (fixture.node, expect_ok(fixture.store.join("left", fixture.now).await));
-    expect_ok(fixture.store.leave(left, fixture.now).await);
+    let (evicted, left) = (fixture.node, expect_ok(fixture.store.join_node("left", fixture.now).await));
+    expect_ok(fixture.store.leave_node(left, fixture.now).await);
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
     let events = fixture.emit_many(2, new_event("record")).await;
@@ -188,7 +194,7 @@ pub async fn scheduled_tasks_survive_a_nodes_death(harness: &dyn Harness) {
     fixture.schedule_ahead(2).await;
     fixture.advance_clock(LEASE_SECS + 1);
     join_replacement_node(&mut fixture).await;
-    assert_eq!(fixture.rescue_tasks().await.tasks, []);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks, []);
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 

@@ -1,7 +1,7 @@
 //! A process ends while tasks are running, and another one takes over.
 
 use pointsman_core::store::TaskFilter;
-use pointsman_core::{RuleKind, Status};
+use pointsman_core::{RuleKind, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -44,12 +44,12 @@ pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
     let mut fixture = fixture.reopen().await;
     assert_eq!(
         fixture.task_status(&held[1].id).await,
-        Status::Locked,
+        TaskStatus::Locked,
         "the old process may still be running"
     );
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.heartbeat().await);
-    assert_eq!(fixture.rescue_tasks().await.tasks.len(), 2);
+    assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 2);
     let ran = fixture.run_all_ready().await;
     assert_eq!(ran.len(), 3);
     let attempts: Vec<_> = held[1..].iter().map(|old| ran.iter().find(|new| new.id == old.id)).collect();
@@ -62,7 +62,7 @@ pub async fn a_fence_stays_valid_across_a_restart(harness: &dyn Harness) {
     fixture.emit_many(2, new_event("record").with_key("a")).await;
     let held = fixture.claim_one().await;
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.succeed(&held).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&held).await.status, TaskStatus::Done);
     assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
@@ -89,7 +89,7 @@ pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
     }
     fixture.claim(2).await;
     fixture.schedule_ahead(3).await;
-    expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Block, "notify", None)).await);
+    expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Block, "notify", None)).await);
     let before = fixture.list_tasks(&TaskFilter::default()).await;
     let queues = list_sorted_queues(&fixture).await;
     let fixture = fixture.reopen().await;
@@ -98,7 +98,7 @@ pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
 }
 
 async fn list_sorted_queues(fixture: &StoreFixture<'_>) -> Vec<pointsman_core::store::QueueView> {
-    let mut queues = expect_ok(fixture.store.queues(None).await);
+    let mut queues = expect_ok(fixture.store.list_queues(None).await);
     queues.sort_by(|a, b| (&a.handler, &a.tenant).cmp(&(&b.handler, &b.tenant)));
     queues
 }

@@ -1,9 +1,9 @@
 //! Expired data is deleted; data in use never is.
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Ending, TaskFilter, TaskPage};
-use pointsman_core::task::Rejected;
-use pointsman_core::{EventId, Status};
+use pointsman_core::store::{FinishedAttempt, TaskFilter, TaskPage};
+use pointsman_core::task::TaskRejection;
+use pointsman_core::{EventId, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -11,28 +11,29 @@ use crate::fixture::*;
 const DAY: u64 = 86_400;
 
 /// Keeps data younger than a day.
-const KEEP_ONE_DAY: Retention = Retention { count: 1_000_000_000, age: std::time::Duration::from_secs(DAY) };
+const KEEP_ONE_DAY: Retention =
+    Retention { max_count: 1_000_000_000, max_age: std::time::Duration::from_secs(DAY) };
 
 /// Keeps nothing older than a second.
-const KEEP_NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
+const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: std::time::Duration::from_secs(1) };
 
 pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    let count = Retention::LEAST_EVENTS;
+    let count = Retention::MIN_EVENTS;
     let mut ids = Vec::new();
     for _ in 0..13 {
         ids.extend(sequenced_ids(&fixture.emit_many(1000, new_event("note").with_key("a")).await));
     }
-    let pruned = fixture.prune(Retention { count, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+    let pruned = fixture.prune(Retention { max_count: count, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
     let kept: Vec<EventId> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert!(kept.len() as u64 >= count && kept.len() as u64 * 10 <= count * 11, "{} kept", kept.len());
     assert_eq!(kept, ids[ids.len() - kept.len()..], "the newest, without a hole");
     assert_eq!(pruned.events, (ids.len() - kept.len()) as u64);
     let extent = fixture.journal_extent().await;
-    assert_eq!(extent.forgotten, ids[ids.len() - kept.len() - 1]);
+    assert_eq!(extent.expired_up_to, ids[ids.len() - kept.len() - 1]);
     assert_eq!(extent.head, ids[ids.len() - 1]);
     assert!(extent.is_torn(EventId::ZERO));
-    assert!(!extent.is_torn(extent.forgotten));
+    assert!(!extent.is_torn(extent.expired_up_to));
 }
 
 pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
@@ -49,9 +50,9 @@ pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
     let kept: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert_eq!(kept, sequenced_ids(&young));
     let extent = fixture.journal_extent().await;
-    assert_eq!(extent.forgotten, old[99].id);
+    assert_eq!(extent.expired_up_to, old[99].id);
     assert!(extent.is_torn(old[98].id) && !extent.is_torn(old[99].id));
-    assert!(expect_ok(fixture.store.event(old[0].id).await).is_none());
+    assert!(expect_ok(fixture.store.read_event(old[0].id).await).is_none());
 }
 
 pub async fn pruning_recent_data_changes_nothing(harness: &dyn Harness) {
@@ -76,7 +77,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
     fixture.advance_clock(9 * DAY);
     fixture.heartbeat().await;
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
-    assert_eq!(fixture.journal_extent().await.forgotten, running.event().id);
+    assert_eq!(fixture.journal_extent().await.expired_up_to, running.event().id);
     assert!(fixture.read_all_events().await.is_empty());
     let mut fixture = fixture.reopen().await;
     assert_eq!(
@@ -84,7 +85,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
             .finish_attempt(attempt_ending(&running, retryable_failure()))
             .await
             .map(|finished| finished.status),
-        Ok(Status::New)
+        Ok(TaskStatus::New)
     );
     fixture.advance_clock(DAY);
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
@@ -94,7 +95,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
         assert_eq!(task.event().value.as_str(), value);
         fixture.succeed(task).await;
     }
-    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, Status::Done);
+    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, TaskStatus::Done);
     fixture.advance_clock(2 * DAY);
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
     assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty(), "and then the task expires, too");
@@ -106,9 +107,9 @@ pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
     fixture.advance_clock(2 * DAY);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     let fixture = fixture.reopen().await;
-    let view = expect_ok(fixture.store.object(&tenant("default"), &object_key("a"), 10).await)
+    let view = expect_ok(fixture.store.read_object(&tenant("default"), &object_key("a"), 10).await)
         .expect("the event has not expired");
-    assert_eq!((view.last, view.events.len()), (last, 0));
+    assert_eq!((view.last_event, view.events.len()), (last, 0));
     assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
 
@@ -120,7 +121,7 @@ pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
     fixture.now = START_TIME;
     let fixture = fixture.reopen().await;
     let extent = fixture.journal_extent().await;
-    assert_eq!((extent.forgotten, extent.head), (last, last));
+    assert_eq!((extent.expired_up_to, extent.head), (last, last));
     assert!(!extent.is_torn(last), "a reader at the head has missed nothing");
     assert!(fixture.emit(new_event("note")).await.id > last);
 }
@@ -147,8 +148,8 @@ pub async fn task_history_is_pruned_by_count(harness: &dyn Harness) {
         ended.extend(fixture.emit(new_event("record")).await.tasks);
     }
     fixture.run_all_ready().await;
-    let pruned = fixture.prune(KEEP_EVERYTHING, Retention { count: 100, ..KEEP_EVERYTHING }).await;
-    let TaskPage { tasks, .. } = expect_ok(fixture.store.tasks(TaskFilter::default(), None, 1000).await);
+    let pruned = fixture.prune(KEEP_EVERYTHING, Retention { max_count: 100, ..KEEP_EVERYTHING }).await;
+    let TaskPage { tasks, .. } = expect_ok(fixture.store.list_tasks(TaskFilter::default(), None, 1000).await);
     assert!((100..=110).contains(&tasks.len()), "{} kept", tasks.len());
     assert_eq!(pruned.tasks, 300 - tasks.len() as u64);
     let kept: Vec<_> = tasks.iter().rev().map(|task| task.id.clone()).collect();
@@ -162,16 +163,16 @@ pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) 
     let task = fixture.claim_one().await;
     let logs = vec![info_line(fixture.now, "said once")];
     fixture
-        .finish_attempt(Ending { logs, ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, success()) })
         .await
         .expect("the fence is current");
     fixture.advance_clock(2 * DAY);
     let young = fixture.emit(new_event("record")).await.tasks.remove(0);
     fixture.run_all_ready().await;
     assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 1);
-    assert!(expect_ok(fixture.store.task(&old).await).is_none());
-    assert!(expect_ok(fixture.store.logs(&old, 0, 10).await).is_none());
-    assert_eq!(fixture.task_status(&young).await, Status::Done);
+    assert!(expect_ok(fixture.store.read_task(&old).await).is_none());
+    assert!(expect_ok(fixture.store.read_logs(&old, 0, 10).await).is_none());
+    assert_eq!(fixture.task_status(&young).await, TaskStatus::Done);
 }
 
 /// A clock that was ahead for a moment does not keep later tasks from expiring.
@@ -194,14 +195,14 @@ pub async fn task_history_with_long_logs_is_deleted_completely(harness: &dyn Har
     for task in fixture.claim(10).await {
         let logs = vec![info_line(fixture.now, "said often"); 10_000];
         fixture
-            .finish_attempt(Ending { logs, ..attempt_ending(&task, success()) })
+            .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, success()) })
             .await
             .expect("the fence is current");
     }
     fixture.advance_clock(2 * DAY);
     assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 10);
     for sequenced in tasks {
-        assert!(expect_ok(fixture.store.logs(&sequenced.tasks[0], 0, 1).await).is_none());
+        assert!(expect_ok(fixture.store.read_logs(&sequenced.tasks[0], 0, 1).await).is_none());
     }
 }
 
@@ -219,7 +220,7 @@ pub async fn unfinished_tasks_are_never_pruned(harness: &dyn Harness) {
     let waiting = fixture.emit(new_event("record")).await;
     fixture.advance_clock(100 * DAY);
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
-    let want = [Status::Error, Status::New, Status::Locked, Status::New];
+    let want = [TaskStatus::Error, TaskStatus::New, TaskStatus::Locked, TaskStatus::New];
     for (event, status) in [&halted, &behind, &running, &waiting].into_iter().zip(want) {
         assert_eq!(fixture.task_status(&event.tasks[0]).await, status);
     }
@@ -248,7 +249,7 @@ pub async fn a_failed_task_cannot_be_retried_without_its_event(harness: &dyn Har
     let before = fixture.read_task(&parked.tasks[0]).await;
     fixture.advance_clock(100);
     fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
-    assert_eq!(fixture.retry_task(&parked.tasks[0]).await, Err(Rejected::Forgotten));
+    assert_eq!(fixture.retry_task(&parked.tasks[0]).await, Err(TaskRejection::EventExpired));
     assert_eq!(fixture.read_task(&parked.tasks[0]).await, before);
     assert!(fixture.claim(10).await.is_empty());
 }

@@ -1,13 +1,13 @@
 //! Which tasks an event creates, and their ids.
 
-use pointsman_core::Status;
-use pointsman_core::store::{Sequenced, TaskFilter};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{SequencedEvent, TaskFilter};
 
 use crate::Harness;
 use crate::fixture::*;
 
 /// The handlers of an event's tasks, in the order of the receipt.
-async fn task_handlers(fixture: &StoreFixture<'_>, event: &Sequenced) -> Vec<String> {
+async fn task_handlers(fixture: &StoreFixture<'_>, event: &SequencedEvent) -> Vec<String> {
     let mut names = Vec::new();
     for id in &event.tasks {
         let task = fixture.read_task(id).await;
@@ -91,9 +91,9 @@ pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
     let old = fixture.emit(new_event("record").with_key("a")).await;
     fixture.register(RegistrationBuilder::default().route("note", &["index", "notify"])).await;
     assert!(fixture.emit(new_event("record").with_key("a")).await.tasks.is_empty());
-    assert_eq!(fixture.rescue_tasks().await.missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0);
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), [old.id]);
-    assert_eq!(fixture.task_status(&old.tasks[0]).await, Status::Done);
+    assert_eq!(fixture.task_status(&old.tasks[0]).await, TaskStatus::Done);
 }
 
 pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
@@ -110,7 +110,7 @@ pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
         .tenant_weight("shop", 1000);
     let fixture = StoreFixture::new(harness, registration.clone()).await;
     let fixture = fixture.reopen().await;
-    let mut found = expect_ok(fixture.store.registration().await);
+    let mut found = expect_ok(fixture.store.read_merged_registration().await);
     found.handlers.sort_by(|a, b| a.name.cmp(&b.name));
     assert_eq!(found, registration.build());
 }

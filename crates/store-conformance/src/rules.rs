@@ -1,7 +1,7 @@
 //! Pause and block rules stop a handler's tasks from starting; nothing is lost, and the order is kept.
 
 use pointsman_core::store::TaskFilter;
-use pointsman_core::{RuleKind, Status};
+use pointsman_core::{RuleKind, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -12,14 +12,14 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
             StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
                 .await;
         fixture.emit_many(2, new_event("record")).await;
-        expect_ok(fixture.store.hold(fixture.new_rule(kind, "index", None)).await);
+        expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "index", None)).await);
         fixture.emit(new_event("record")).await;
         let claims = fixture.claim_outcome(10).await;
         assert_eq!(claims.tasks.len(), 3);
         assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
-        assert!(!claims.more, "blocked tasks are not ready");
+        assert!(!claims.has_more, "blocked tasks are not ready");
         assert_eq!(fixture.schedule_ahead(10).await, 0);
-        assert!(fixture.read_queue("index").await.held);
+        assert!(fixture.read_queue("index").await.paused);
         let (_, claims) = expect_ok(
             fixture
                 .store
@@ -40,7 +40,7 @@ pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
     let found = fixture.list_tasks(&TaskFilter::default()).await;
     for task in found {
         let held = task.handler == handler_name("index");
-        assert_eq!(task.life.state.status(), if held { Status::New } else { Status::Scheduled });
+        assert_eq!(task.lifecycle.state.status(), if held { TaskStatus::New } else { TaskStatus::Scheduled });
     }
     assert_eq!(fixture.read_queue("index").await.scheduled, 0);
     assert_eq!(fixture.schedule_ahead(0).await, 3);
@@ -52,7 +52,7 @@ pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness)
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
     fixture.pause("index").await;
-    assert_eq!(fixture.fail(&head).await.status, Status::New);
+    assert_eq!(fixture.fail(&head).await.status, TaskStatus::New);
     fixture.advance_clock(RETRY_DELAY_SECS);
     assert!(fixture.claim(10).await.is_empty());
     assert!(fixture.resume("index").await);
@@ -76,13 +76,13 @@ pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
     fixture.emit(new_event("record")).await;
     let index = rule_target("index");
     for kind in RuleKind::ALL {
-        expect_ok(fixture.store.hold(fixture.new_rule(kind, "index", None)).await);
+        expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "index", None)).await);
     }
-    assert_eq!(expect_ok(fixture.store.rules().await).len(), 2);
-    assert!(expect_ok(fixture.store.release(RuleKind::Pause, &index, None).await));
-    assert!(!expect_ok(fixture.store.release(RuleKind::Pause, &index, None).await), "it is already lifted");
+    assert_eq!(expect_ok(fixture.store.list_rules().await).len(), 2);
+    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Pause, &index, None).await));
+    assert!(!expect_ok(fixture.store.lift_rule(RuleKind::Pause, &index, None).await), "it is already lifted");
     assert!(fixture.claim(10).await.is_empty(), "the block rule is still set");
-    assert!(expect_ok(fixture.store.release(RuleKind::Block, &index, None).await));
+    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Block, &index, None).await));
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
@@ -91,7 +91,7 @@ pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
     for name in ["shop", "depot"] {
         fixture.emit(new_event("record").for_tenant(name)).await;
     }
-    expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
+    expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
     let claimed = fixture.claim(10).await;
     assert_eq!(claimed.iter().map(|task| task.event().tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
     // A rule for all tenants is independent: lifting it keeps the tenant's rule.
@@ -99,8 +99,8 @@ pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
     assert!(fixture.resume("index").await);
     assert!(fixture.claim(10).await.is_empty());
     let (index, shop) = (rule_target("index"), tenant("shop"));
-    assert!(!expect_ok(fixture.store.release(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
-    assert!(expect_ok(fixture.store.release(RuleKind::Pause, &index, Some(&shop)).await));
+    assert!(!expect_ok(fixture.store.lift_rule(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
+    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Pause, &index, Some(&shop)).await));
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
@@ -111,7 +111,7 @@ pub async fn a_rule_can_be_set_before_the_first_task(harness: &dyn Harness) {
         fixture.emit(new_event("record").for_tenant(name)).await;
     }
     assert!(fixture.claim(10).await.is_empty());
-    assert!(expect_ok(fixture.store.queues(None).await).iter().all(|queue| queue.held));
+    assert!(expect_ok(fixture.store.list_queues(None).await).iter().all(|queue| queue.paused));
     assert!(fixture.resume("index").await);
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
@@ -120,13 +120,13 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
     let rule = fixture.new_rule(RuleKind::Block, "index", Some("default"));
-    expect_ok(fixture.store.hold(rule.clone()).await);
+    expect_ok(fixture.store.set_rule(rule.clone()).await);
     let fixture = fixture.reopen().await;
-    assert_eq!(expect_ok(fixture.store.rules().await), [rule]);
+    assert_eq!(expect_ok(fixture.store.list_rules().await), [rule]);
     fixture.emit(new_event("record")).await;
     assert!(fixture.claim(10).await.is_empty());
     assert!(expect_ok(
-        fixture.store.release(RuleKind::Block, &rule_target("index"), Some(&tenant("default"))).await
+        fixture.store.lift_rule(RuleKind::Block, &rule_target("index"), Some(&tenant("default"))).await
     ));
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
@@ -139,15 +139,15 @@ pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
     let mut rules = Vec::new();
     for name in places {
         rules.push(fixture.new_rule(RuleKind::Pause, name, None));
-        expect_ok(fixture.store.hold(rules[rules.len() - 1].clone()).await);
+        expect_ok(fixture.store.set_rule(rules[rules.len() - 1].clone()).await);
     }
     let fixture = fixture.reopen().await;
-    let standing = expect_ok(fixture.store.rules().await);
+    let standing = expect_ok(fixture.store.list_rules().await);
     assert_eq!(standing.len(), 4);
     assert!(rules.iter().all(|rule| standing.contains(rule)));
     for (left, name) in places.iter().enumerate().map(|(n, name)| (3 - n, name)) {
         assert!(fixture.resume(name).await && !fixture.resume(name).await);
-        assert_eq!(expect_ok(fixture.store.rules().await).len(), left);
+        assert_eq!(expect_ok(fixture.store.list_rules().await).len(), left);
     }
 }
 
@@ -157,10 +157,10 @@ pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
     fixture.advance_clock(10);
     let mut again = fixture.new_rule(RuleKind::Pause, "index", None);
     again.reason = "still at it".into();
-    expect_ok(fixture.store.hold(again.clone()).await);
-    assert_eq!(expect_ok(fixture.store.rules().await), [again]);
+    expect_ok(fixture.store.set_rule(again.clone()).await);
+    assert_eq!(expect_ok(fixture.store.list_rules().await), [again]);
     assert!(fixture.resume("index").await);
-    assert!(expect_ok(fixture.store.rules().await).is_empty());
+    assert!(expect_ok(fixture.store.list_rules().await).is_empty());
 }
 
 pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harness) {

@@ -1,14 +1,14 @@
 //! Planned times that are due while the tasks of the last fire are unfinished.
 
-use pointsman_core::fire::{Outcome, Overlap, Skipped};
+use pointsman_core::fire::{FireOutcome, OverlapPolicy, SkipReason};
 use pointsman_core::store::TaskFilter;
-use pointsman_core::task::{EndReason, Rejected};
-use pointsman_core::{Status, Timestamp};
+use pointsman_core::task::{ErrorReason, TaskRejection};
+use pointsman_core::{TaskStatus, Timestamp};
 
 use crate::Harness;
 use crate::fixture::*;
 
-const SKIPPED_BY_OVERLAP: Outcome = Outcome::Skipped(Skipped::Overlap);
+const SKIPPED_BY_OVERLAP: FireOutcome = FireOutcome::Skipped(SkipReason::Overlap);
 
 /// A fixture with one schedule that has fired once, and the next planned time.
 async fn fixture_with_one_fire<'h>(
@@ -21,22 +21,22 @@ async fn fixture_with_one_fire<'h>(
     fixture.plan_daily_schedule("nightly").await;
     fixture.advance_clock(100);
     let (fire, _) = fixture.resolve_firing(what.clone().build("nightly", fixture.now)).await;
-    assert_eq!(fire.outcome, Outcome::Fired, "nothing was in its way");
+    assert_eq!(fire.outcome, FireOutcome::Fired, "nothing was in its way");
     fixture.advance_clock(100);
     let next = fixture.now;
     (fixture, next)
 }
 
-fn event_firing(overlap: Overlap) -> FiringBuilder {
+fn event_firing(overlap: OverlapPolicy) -> FiringBuilder {
     FiringBuilder::emitting(new_event("record")).with_overlap(overlap)
 }
 
-fn run_firing(overlap: Overlap) -> FiringBuilder {
+fn run_firing(overlap: OverlapPolicy) -> FiringBuilder {
     FiringBuilder::starting_run("shop/orders").with_overlap(overlap)
 }
 
 pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harness) {
-    let what = event_firing(Overlap::Skip);
+    let what = event_firing(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let begun: Vec<_> =
         fixture.list_tasks(&TaskFilter::default()).await.into_iter().map(|task| task.id).collect();
@@ -63,50 +63,50 @@ pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harnes
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let fire = settle(&fixture).await;
-    assert_eq!((fire.outcome, fire.event.is_some()), (Outcome::Fired, true), "all have ended");
+    assert_eq!((fire.outcome, fire.event.is_some()), (FireOutcome::Fired, true), "all have ended");
     assert_eq!(fixture.read_all_events().await.len(), 2);
 }
 
 pub async fn overlap_queue_fires_beside_unfinished_tasks(harness: &dyn Harness) {
-    let what = event_firing(Overlap::Queue);
+    let what = event_firing(OverlapPolicy::Queue);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let (fire, written) = fixture.resolve_firing(what.build("nightly", next)).await;
-    assert_eq!((fire.outcome, written), (Outcome::Fired, true));
+    assert_eq!((fire.outcome, written), (FireOutcome::Fired, true));
     assert_eq!(fixture.run_all_ready().await.len(), 4);
 }
 
 pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
-    let what = event_firing(Overlap::Cancel);
+    let what = event_firing(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let old = fixture.list_tasks(&TaskFilter::default()).await;
     let running = fixture.claim_one().await;
     let (fire, _) = fixture.resolve_firing(what.build("nightly", next)).await;
-    assert_eq!((fire.outcome, fire.event.is_some()), (Outcome::Fired, true));
+    assert_eq!((fire.outcome, fire.event.is_some()), (FireOutcome::Fired, true));
     for task in &old {
         let task = fixture.read_task(&task.id).await;
-        assert_eq!(task.life.state.reason(), Some(EndReason::Canceled), "{}", task.id);
+        assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Canceled), "{}", task.id);
         assert_eq!(task.error.as_deref(), Some("the schedule nightly fired again"));
     }
     let answer = fixture.finish_attempt(attempt_ending(&running, success())).await.map(drop);
-    assert_eq!(answer, Err(Rejected::WrongState(Status::Error)), "its attempt is fenced off");
+    assert_eq!(answer, Err(TaskRejection::WrongState(TaskStatus::Error)), "its attempt is fenced off");
     let ran = fixture.run_all_ready().await;
     assert!(ran.iter().all(|task| Some(task.event().id) == fire.event));
     assert_eq!(ran.len(), 2);
 }
 
 pub async fn overlap_cancel_keeps_finished_tasks(harness: &dyn Harness) {
-    let what = event_firing(Overlap::Cancel);
+    let what = event_firing(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let ran = fixture.run_all_ready().await;
-    assert_eq!(fixture.resolve_firing(what.build("nightly", next)).await.0.outcome, Outcome::Fired);
+    assert_eq!(fixture.resolve_firing(what.build("nightly", next)).await.0.outcome, FireOutcome::Fired);
     for task in &ran {
-        assert_eq!(fixture.task_status(&task.id).await, Status::Done);
+        assert_eq!(fixture.task_status(&task.id).await, TaskStatus::Done);
     }
 }
 
 /// Only tasks that this schedule created count.
 pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harness) {
-    for overlap in [Overlap::Skip, Overlap::Cancel] {
+    for overlap in [OverlapPolicy::Skip, OverlapPolicy::Cancel] {
         let what = event_firing(overlap);
         let (fixture, next) = fixture_with_one_fire(harness, &what).await;
         fixture.run_all_ready().await;
@@ -116,17 +116,17 @@ pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harn
         fixture.resolve_firing(what.clone().build("hourly", next)).await;
         assert_eq!(
             fixture.resolve_firing(what.build("nightly", next)).await.0.outcome,
-            Outcome::Fired,
+            FireOutcome::Fired,
             "{overlap:?}"
         );
-        assert_eq!(fixture.task_status(&foreign.tasks[0]).await, Status::New, "{overlap:?}");
+        assert_eq!(fixture.task_status(&foreign.tasks[0]).await, TaskStatus::New, "{overlap:?}");
         assert_eq!(fixture.run_all_ready().await.len(), 6, "{overlap:?}");
     }
 }
 
 /// A skipped time creates nothing, so the fire before it still counts.
 pub async fn a_skipped_time_does_not_replace_the_last_fire(harness: &dyn Harness) {
-    let what = run_firing(Overlap::Skip);
+    let what = run_firing(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     fixture.pause("@nightly").await;
     fixture.resolve_firing(what.clone().build("nightly", next)).await;
@@ -136,7 +136,7 @@ pub async fn a_skipped_time_does_not_replace_the_last_fire(harness: &dyn Harness
 }
 
 pub async fn an_unfinished_run_causes_a_skip(harness: &dyn Harness) {
-    let what = run_firing(Overlap::Skip);
+    let what = run_firing(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let begun = fixture.request_run("shop/orders").await.task;
     let (fire, _) = fixture.resolve_firing(what.clone().build("nightly", next)).await;
@@ -146,24 +146,27 @@ pub async fn an_unfinished_run_causes_a_skip(harness: &dyn Harness) {
     assert_eq!((fire.outcome, fire.task.as_ref()), (SKIPPED_BY_OVERLAP, Some(&begun)));
     fixture.succeed(&task).await;
     let (fire, _) = fixture.resolve_firing(what.build("nightly", next.plus(secs(2)))).await;
-    assert_eq!(fire.outcome, Outcome::Fired);
+    assert_eq!(fire.outcome, FireOutcome::Fired);
     assert_ne!(fire.task, Some(begun));
 }
 
 pub async fn overlap_cancel_cancels_an_unfinished_run(harness: &dyn Harness) {
-    let what = run_firing(Overlap::Cancel);
+    let what = run_firing(OverlapPolicy::Cancel);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let running = fixture.claim_one().await;
     let (fire, _) = fixture.resolve_firing(what.build("nightly", next)).await;
-    assert_eq!(fire.outcome, Outcome::Fired);
-    assert_eq!(fixture.read_task(&running.id).await.life.state.reason(), Some(EndReason::Canceled));
+    assert_eq!(fire.outcome, FireOutcome::Fired);
+    assert_eq!(
+        fixture.read_task(&running.id).await.lifecycle.state.error_reason(),
+        Some(ErrorReason::Canceled)
+    );
     assert_eq!(Some(fixture.request_run("shop/orders").await.task), fire.task);
     assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
 /// A pair never has two unfinished runs, whatever the policy: the fire names the existing one.
 pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
-    let what = run_firing(Overlap::Queue);
+    let what = run_firing(OverlapPolicy::Queue);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     let begun = fixture.request_run("shop/orders").await.task;
     let (fire, written) = fixture.resolve_firing(what.build("nightly", next)).await;
@@ -174,7 +177,7 @@ pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
 
 /// A schedule with another expression is still the same one: the tasks of its last fire still count.
 pub async fn a_changed_expression_still_detects_the_overlap(harness: &dyn Harness) {
-    let what = event_firing(Overlap::Skip);
+    let what = event_firing(OverlapPolicy::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
     fixture.plan_schedules(&[schedule_definition("nightly", "another")]).await;
     assert_eq!(fixture.resolve_firing(what.build("nightly", next)).await.0.outcome, SKIPPED_BY_OVERLAP);

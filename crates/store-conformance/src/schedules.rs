@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pointsman_core::fire::{Outcome, Punctual, Skipped};
-use pointsman_core::store::{Plan, Standing, TaskFilter};
-use pointsman_core::{RuleKind, Status, Timestamp};
+use pointsman_core::fire::{FireOutcome, Punctuality, SkipReason};
+use pointsman_core::store::{ScheduleDef, ScheduleProgress, TaskFilter};
+use pointsman_core::{RuleKind, TaskStatus, Timestamp};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -28,7 +28,8 @@ fn event_firing() -> FiringBuilder {
 
 pub async fn a_new_schedule_starts_at_the_time_it_was_planned(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    let beginning = Standing { settled: fixture.now, held: false, unmet: None };
+    let beginning =
+        ScheduleProgress { processed_up_to: fixture.now, paused: false, first_skipped_while_paused: None };
     assert_eq!(fixture.plan_daily_schedule("nightly").await, beginning);
     fixture.advance_clock(1000);
     assert_eq!(fixture.plan_daily_schedule("nightly").await, beginning, "nothing has been settled since");
@@ -43,14 +44,14 @@ pub async fn a_firing_emits_its_event(harness: &dyn Harness) {
     let before = fixture.emit(new_event("note").with_key("a")).await;
     let (fire, written) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
     assert!(written);
-    assert_eq!((fire.planned, fire.at, fire.outcome), (planned, fixture.now, Outcome::Fired));
+    assert_eq!((fire.planned_at, fire.recorded_at, fire.outcome), (planned, fixture.now, FireOutcome::Fired));
     let emitted = fixture.read_events_after(before.id, &Default::default()).await;
     assert_eq!(emitted.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
     assert_eq!((emitted[0].prev, emitted[0].value.as_str()), (Some(before.id), "[1]"));
     let task = fixture.claim_one().await;
-    assert_eq!((task.event().id, task.planned), (emitted[0].id, Some(planned)));
+    assert_eq!((task.event().id, task.planned_at), (emitted[0].id, Some(planned)));
     assert_eq!(fixture.read_task(&task.id).await.planned_at, Some(planned));
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, planned);
     fixture.succeed(&task).await;
     assert_eq!(fixture.read_task(&task.id).await.planned_at, Some(planned), "the history knows it, too");
 }
@@ -59,13 +60,13 @@ pub async fn a_firing_creates_its_run(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let (fire, written) =
         fixture.resolve_firing(FiringBuilder::starting_run("shop/orders").build("nightly", planned)).await;
-    assert_eq!((written, fire.outcome, fire.event), (true, Outcome::Fired, None));
+    assert_eq!((written, fire.outcome, fire.event), (true, FireOutcome::Fired, None));
     let id = fire.task.expect("a run is a task");
     let run = fixture.request_run("shop/orders").await;
     assert_eq!((&run.task, run.created), (&id, false));
     assert_eq!(fixture.read_task(&id).await.planned_at, Some(planned));
     let task = fixture.claim_one().await;
-    assert_eq!((&task.id, task.planned), (&id, Some(planned)));
+    assert_eq!((&task.id, task.planned_at), (&id, Some(planned)));
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.read_task(&id).await.planned_at, Some(planned));
 }
@@ -76,7 +77,7 @@ pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
         .map(|_| {
             let (store, now, firing) =
                 (Arc::clone(&fixture.store), fixture.now, event_firing().build("nightly", planned));
-            tokio::spawn(async move { expect_ok(store.settle(vec![firing], now).await).remove(0) })
+            tokio::spawn(async move { expect_ok(store.record_fires(vec![firing], now).await).remove(0) })
         })
         .collect();
     let mut answers = Vec::new();
@@ -99,8 +100,8 @@ pub async fn a_resolved_time_does_not_change(harness: &dyn Harness) {
     let fixture = fixture.reopen().await;
     for again in [
         event_firing().build("nightly", planned),
-        event_firing().with_punctuality(Punctual::Late).build("nightly", planned),
-        event_firing().with_punctuality(Punctual::CaughtUp).build("nightly", planned),
+        event_firing().with_punctuality(Punctuality::Late).build("nightly", planned),
+        event_firing().with_punctuality(Punctuality::CaughtUp).build("nightly", planned),
         skipped_firing("nightly", planned),
     ] {
         assert_eq!(fixture.resolve_firing(again).await, (first.clone(), false));
@@ -121,14 +122,14 @@ pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
         event_firing().build("hourly", next),
     ];
     let answers = fixture.resolve_firings(firings).await;
-    assert!(answers.iter().all(|(fire, written)| *written && fire.outcome == Outcome::Fired));
-    let times: Vec<_> = answers.iter().map(|(fire, _)| fire.planned).collect();
+    assert!(answers.iter().all(|(fire, written)| *written && fire.outcome == FireOutcome::Fired));
+    let times: Vec<_> = answers.iter().map(|(fire, _)| fire.planned_at).collect();
     assert_eq!(times, [planned, planned, planned, next], "results are in the order of the firings");
     let events: Vec<_> = answers.iter().filter_map(|(fire, _)| fire.event).collect();
     assert_eq!(events.len(), 3);
     assert_ascending(&events);
     let standings = fixture.plan_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
-    let settled: Vec<_> = standings.iter().map(|standing| standing.settled).collect();
+    let settled: Vec<_> = standings.iter().map(|standing| standing.processed_up_to).collect();
     assert_eq!(settled, [planned, next, planned]);
 }
 
@@ -136,9 +137,9 @@ pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let mut seconds = 0;
     for (when, outcome) in [
-        (Punctual::OnTime, Outcome::Fired),
-        (Punctual::Late, Outcome::Late),
-        (Punctual::CaughtUp, Outcome::CaughtUp),
+        (Punctuality::OnTime, FireOutcome::Fired),
+        (Punctuality::Late, FireOutcome::Late),
+        (Punctuality::CaughtUp, FireOutcome::CaughtUp),
     ] {
         seconds += 1;
         let firing = event_firing().with_punctuality(when).build("nightly", planned.plus(secs(seconds)));
@@ -151,12 +152,12 @@ pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
 pub async fn a_planned_time_can_be_skipped(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let (fire, written) = fixture.resolve_firing(skipped_firing("nightly", planned)).await;
-    assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Missed), true));
+    assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::Missed), true));
     assert_eq!((fire.event, &fire.task), (None, &None));
     assert_eq!(fixture.resolve_firing(event_firing().build("nightly", planned)).await, (fire, false));
     assert!(fixture.read_all_events().await.is_empty());
     let standing = fixture.plan_daily_schedule("nightly").await;
-    assert_eq!((standing.settled, standing.unmet), (planned, None));
+    assert_eq!((standing.processed_up_to, standing.first_skipped_while_paused), (planned, None));
 }
 
 pub async fn the_resolved_position_never_moves_back(harness: &dyn Harness) {
@@ -165,29 +166,32 @@ pub async fn the_resolved_position_never_moves_back(harness: &dyn Harness) {
     for time in [planned, earlier] {
         assert!(fixture.resolve_firing(event_firing().build("nightly", time)).await.1);
     }
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, planned);
 }
 
 pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let later = planned.plus(secs(60));
     for kind in RuleKind::ALL {
-        expect_ok(fixture.store.hold(fixture.new_rule(kind, "@nightly", None)).await);
+        expect_ok(fixture.store.set_rule(fixture.new_rule(kind, "@nightly", None)).await);
     }
-    assert!(expect_ok(fixture.store.release(RuleKind::Pause, &rule_target("@nightly"), None).await));
-    assert!(fixture.plan_daily_schedule("nightly").await.held, "the block rule is still set");
+    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Pause, &rule_target("@nightly"), None).await));
+    assert!(fixture.plan_daily_schedule("nightly").await.paused, "the block rule is still set");
     for time in [planned, later] {
         let (fire, written) = fixture.resolve_firing(event_firing().build("nightly", time)).await;
-        assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Held), true));
+        assert_eq!((fire.outcome, written), (FireOutcome::Skipped(SkipReason::PausedByRule), true));
         assert_eq!((fire.event, fire.task), (None, None));
     }
     let fixture = fixture.reopen().await;
     let standing = fixture.plan_daily_schedule("nightly").await;
-    assert_eq!(standing, Standing { settled: later, held: true, unmet: Some(planned) });
+    assert_eq!(
+        standing,
+        ScheduleProgress { processed_up_to: later, paused: true, first_skipped_while_paused: Some(planned) }
+    );
     assert!(fixture.read_all_events().await.is_empty());
-    assert_eq!(expect_ok(fixture.store.rules().await).len(), 1);
-    assert!(expect_ok(fixture.store.release(RuleKind::Block, &rule_target("@nightly"), None).await));
-    assert!(!fixture.plan_daily_schedule("nightly").await.held);
+    assert_eq!(expect_ok(fixture.store.list_rules().await).len(), 1);
+    assert!(expect_ok(fixture.store.lift_rule(RuleKind::Block, &rule_target("@nightly"), None).await));
+    assert!(!fixture.plan_daily_schedule("nightly").await.paused);
     assert!(
         fixture.resolve_firing(event_firing().build("nightly", later.plus(secs(60)))).await.0.event.is_some()
     );
@@ -197,7 +201,7 @@ pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
     let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
     fixture.pause("@nightly").await;
     let (held, _) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
-    let catch_up = || event_firing().with_punctuality(Punctual::CaughtUp).build("nightly", planned);
+    let catch_up = || event_firing().with_punctuality(Punctuality::CaughtUp).build("nightly", planned);
     let (still, _) = fixture.resolve_firing(catch_up()).await;
     assert_eq!((still.outcome, still.event), (held.outcome, None), "not while the schedule is paused");
     fixture.resume("@nightly").await;
@@ -208,7 +212,7 @@ pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
         "nor by another firing"
     );
     let (fire, written) = fixture.resolve_firing(catch_up()).await;
-    assert_eq!((fire.outcome, fire.at, written), (Outcome::CaughtUp, fixture.now, true));
+    assert_eq!((fire.outcome, fire.recorded_at, written), (FireOutcome::CaughtUp, fixture.now, true));
     assert_eq!(fixture.resolve_firing(catch_up()).await, (fire.clone(), false), "once");
     assert_eq!(
         fixture.read_all_events().await.iter().map(|event| Some(event.id)).collect::<Vec<_>>(),
@@ -220,7 +224,7 @@ pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
 pub async fn missed_times_are_not_caught_up(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let (missed, _) = fixture.resolve_firing(skipped_firing("nightly", planned)).await;
-    let firing = event_firing().with_punctuality(Punctual::CaughtUp).build("nightly", planned);
+    let firing = event_firing().with_punctuality(Punctuality::CaughtUp).build("nightly", planned);
     assert_eq!(fixture.resolve_firing(firing).await, (missed, false));
 }
 
@@ -229,13 +233,13 @@ pub async fn made_up_times_are_no_longer_unmet(harness: &dyn Harness) {
     fixture.pause("@nightly").await;
     fixture.resolve_firing(event_firing().build("nightly", planned)).await;
     fixture.resume("@nightly").await;
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.unmet, Some(planned));
-    expect_ok(fixture.store.made_up(&schedule_name("nightly"), planned).await);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.unmet, None);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.first_skipped_while_paused, Some(planned));
+    expect_ok(fixture.store.mark_caught_up(&schedule_name("nightly"), planned).await);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.first_skipped_while_paused, None);
     let fixture = fixture.reopen().await;
     let standing = fixture.plan_daily_schedule("nightly").await;
-    assert_eq!((standing.unmet, standing.settled), (None, planned));
-    expect_ok(fixture.store.made_up(&schedule_name("unheard-of"), planned).await);
+    assert_eq!((standing.first_skipped_while_paused, standing.processed_up_to), (None, planned));
+    expect_ok(fixture.store.mark_caught_up(&schedule_name("unheard-of"), planned).await);
 }
 
 /// Making up for one pause must not hide the times a later one skipped.
@@ -247,8 +251,8 @@ pub async fn later_skipped_times_stay_unmet(harness: &dyn Harness) {
         fixture.resolve_firing(event_firing().build("nightly", time)).await;
     }
     fixture.resume("@nightly").await;
-    expect_ok(fixture.store.made_up(&schedule_name("nightly"), planned).await);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.unmet, Some(later));
+    expect_ok(fixture.store.mark_caught_up(&schedule_name("nightly"), planned).await);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.first_skipped_while_paused, Some(later));
 }
 
 /// A schedule's rule blocks its firings and no task; a collection's rule blocks its tasks and no firing.
@@ -265,7 +269,7 @@ pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn H
     let (fire, _) = fixture
         .resolve_firing(FiringBuilder::starting_run("shop/orders").build("shop/orders", planned))
         .await;
-    assert_eq!(fire.outcome, Outcome::Fired);
+    assert_eq!(fire.outcome, FireOutcome::Fired);
     assert!(fixture.claim(10).await.is_empty());
     fixture.resume("shop/orders").await;
     assert_eq!(Some(fixture.claim_one().await.id), fire.task);
@@ -279,13 +283,16 @@ pub async fn a_firing_for_an_unknown_pair_is_skipped(harness: &dyn Harness) {
             .await;
         assert_eq!(
             (fire.outcome, fire.task, written),
-            (Outcome::Skipped(Skipped::Gone), None, true),
+            (FireOutcome::Skipped(SkipReason::TargetUndefined), None, true),
             "{name}"
         );
     }
     fixture.register(registration().without_collection("shop/orders")).await;
     let firing = FiringBuilder::starting_run("shop/orders").build("nightly", planned.plus(secs(10)));
-    assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Skipped(Skipped::Gone));
+    assert_eq!(
+        fixture.resolve_firing(firing).await.0.outcome,
+        FireOutcome::Skipped(SkipReason::TargetUndefined)
+    );
     assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty());
 }
 
@@ -296,7 +303,8 @@ pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
     fixture.resolve_firing(event_firing().build("nightly", planned.plus(secs(5)))).await;
     fixture.resume("@nightly").await;
     fixture.advance_clock(1000);
-    let anew = Standing { settled: fixture.now, held: false, unmet: None };
+    let anew =
+        ScheduleProgress { processed_up_to: fixture.now, paused: false, first_skipped_while_paused: None };
     let other = self::schedule_definition("nightly", "hourly");
     assert_eq!(fixture.plan_schedules(std::slice::from_ref(&other)).await, [anew]);
     fixture.advance_clock(1000);
@@ -306,7 +314,7 @@ pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
 /// A fixture with two schedules that are resolved up to the planned time.
 async fn fixture_with_two_resolved_schedules(
     harness: &dyn Harness,
-) -> (StoreFixture<'_>, [Plan; 2], Timestamp) {
+) -> (StoreFixture<'_>, [ScheduleDef; 2], Timestamp) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let both = ["nightly", "hourly"].map(|name| self::schedule_definition(name, "daily"));
     fixture.plan_schedules(&both).await;
@@ -320,15 +328,15 @@ async fn fixture_with_two_resolved_schedules(
 }
 
 /// Plans these schedules every half hour, as the clock service does.
-async fn plan_for_hours(fixture: &mut StoreFixture<'_>, plans: &[Plan], hours: u64) {
+async fn plan_for_hours(fixture: &mut StoreFixture<'_>, plans: &[ScheduleDef], hours: u64) {
     for _ in 0..2 * hours {
         fixture.advance_clock(1800);
         fixture.plan_schedules(plans).await;
     }
 }
 
-async fn resolved_times(fixture: &StoreFixture<'_>, plans: &[Plan]) -> Vec<Timestamp> {
-    fixture.plan_schedules(plans).await.iter().map(|standing| standing.settled).collect()
+async fn resolved_times(fixture: &StoreFixture<'_>, plans: &[ScheduleDef]) -> Vec<Timestamp> {
+    fixture.plan_schedules(plans).await.iter().map(|standing| standing.processed_up_to).collect()
 }
 
 /// Another node may plan schedules that this one does not.
@@ -364,9 +372,9 @@ pub async fn resolved_times_survive_a_restart(harness: &dyn Harness) {
     let (fire, _) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(1000);
-    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.processed_up_to, planned);
     assert_eq!(fixture.resolve_firing(event_firing().build("nightly", planned)).await, (fire, false));
     let ran = fixture.run_all_ready().await;
-    assert_eq!(ran.iter().map(|task| task.planned).collect::<Vec<_>>(), [Some(planned)]);
-    assert_eq!(fixture.task_status(&ran[0].id).await, Status::Done);
+    assert_eq!(ran.iter().map(|task| task.planned_at).collect::<Vec<_>>(), [Some(planned)]);
+    assert_eq!(fixture.task_status(&ran[0].id).await, TaskStatus::Done);
 }

@@ -68,8 +68,10 @@ pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Ha
     assert_eq!(fixture.schedule_ahead(10).await, 0, "scheduled tasks are new again");
     fixture.request_new_run("crm/people").await;
     let claims = fixture.claim_outcome(10).await;
-    assert_eq!((pair_names_of(&claims.tasks), claims.more), (vec!["crm/people".to_string()], false));
-    assert!(fixture.read_queue("shop/orders").await.held && fixture.read_queue("shop/orders_x").await.held);
+    assert_eq!((pair_names_of(&claims.tasks), claims.has_more), (vec!["crm/people".to_string()], false));
+    assert!(
+        fixture.read_queue("shop/orders").await.paused && fixture.read_queue("shop/orders_x").await.paused
+    );
     assert!(!fixture.request_run("shop/orders").await.created, "the pair keeps its task");
     assert!(fixture.resume("shop").await);
     assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
@@ -83,15 +85,17 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
     }
     let claims = fixture.claim_outcome(10).await;
     assert_eq!(
-        (pair_names_of(&claims.tasks), claims.more),
+        (pair_names_of(&claims.tasks), claims.has_more),
         (vec!["shop/orders".into(), "crm/people".into()], false)
     );
-    assert!(fixture.read_queue("shop/orders_x").await.held && !fixture.read_queue("shop/orders").await.held);
+    assert!(
+        fixture.read_queue("shop/orders_x").await.paused && !fixture.read_queue("shop/orders").await.paused
+    );
     let fixture = fixture.reopen().await;
     assert!(fixture.claim(10).await.is_empty());
     // A rule for another tenant does not apply, and both rule kinds are independent.
     expect_ok(
-        fixture.store.hold(fixture.new_rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await,
+        fixture.store.set_rule(fixture.new_rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await,
     );
     assert!(fixture.resume("shop/orders_x").await);
     assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
@@ -104,6 +108,6 @@ pub async fn each_collection_has_its_own_counters(harness: &dyn Harness) {
     fixture.claim_one().await;
     let (idle, busy) = (fixture.read_queue("shop/orders").await, fixture.read_queue("shop/orders_x").await);
     assert_eq!((idle.ready, idle.running, busy.ready, busy.running), (1, 0, 0, 1));
-    assert_eq!(idle.head_since, Some(fixture.now));
+    assert_eq!(idle.head_created_at, Some(fixture.now));
     assert_eq!(fixture.read_queue("crm/people").await.ready, 0);
 }

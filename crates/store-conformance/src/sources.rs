@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Ending, NewRun, NoSuchPair, TaskFilter};
-use pointsman_core::task::{AttemptEnd, Rejected, Run};
-use pointsman_core::{Priority, Status, TaskId, Tenant};
+use pointsman_core::store::{FinishedAttempt, NewCollectionRun, NoSuchCollection, TaskFilter};
+use pointsman_core::task::{AttemptOutcome, CollectionRun, TaskRejection};
+use pointsman_core::{Priority, TaskId, TaskStatus, Tenant};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -18,10 +18,10 @@ fn registration() -> RegistrationBuilder {
 }
 
 async fn assert_run_refused(fixture: &StoreFixture<'_>, name: &str) {
-    let run = NewRun { pair: pair(name), priority: None };
+    let run = NewCollectionRun { source_collection: pair(name), priority: None };
     assert_eq!(
-        expect_ok(fixture.store.run(run, None, fixture.now).await),
-        Err(NoSuchPair(pair(name)).into()),
+        expect_ok(fixture.store.run_collection(run, None, fixture.now).await),
+        Err(NoSuchCollection(pair(name)).into()),
         "{name}"
     );
 }
@@ -36,16 +36,19 @@ pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
     assert_eq!((&task.id, &task.handler, &*task.collection), (&id, &handler_name("shop"), "orders"));
     assert_eq!((task.event, &task.key, task.planned_at, task.priority.get()), (None, &None, None, 100));
     assert_eq!((&task.tenant, task.created_at), (&Tenant::default(), fixture.now));
-    assert_eq!(task.life.state.status(), Status::New);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::New);
     assert_eq!(fixture.journal_extent().await, head, "nothing is journaled");
     fixture.advance_clock(5);
     let claimed = fixture.claim_one().await;
     assert_eq!((&claimed.id, &claimed.handler, claimed.attempt), (&id, &handler_name("shop"), 1));
-    assert_eq!((claimed.planned, claimed.prev_sent, claimed.late), (None, None, false));
-    assert_eq!(*claimed.run(), Run { pair: pair("shop/orders"), tenant: Tenant::default() });
+    assert_eq!((claimed.planned_at, claimed.prev_sent, claimed.late), (None, None, false));
+    assert_eq!(
+        *claimed.run(),
+        CollectionRun { source_collection: pair("shop/orders"), tenant: Tenant::default() }
+    );
     fixture.succeed(&claimed).await;
     let task = fixture.read_task(&id).await;
-    assert_eq!((task.life.state.status(), task.finished_at), (Status::Done, Some(fixture.now)));
+    assert_eq!((task.lifecycle.state.status(), task.finished_at), (TaskStatus::Done, Some(fixture.now)));
 }
 
 pub async fn a_pair_has_at_most_one_unfinished_run(harness: &dyn Harness) {
@@ -82,10 +85,10 @@ pub async fn a_pair_can_run_again_after_any_end(harness: &dyn Harness) {
                 for _ in 0..3 {
                     assert_eq!(fixture.claim_one().await.id, id);
                     fixture.advance_clock(LEASE_SECS + 1);
-                    fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+                    fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
                     fixture.rescue_tasks().await;
                 }
-                assert_eq!(fixture.task_status(&id).await, Status::Error);
+                assert_eq!(fixture.task_status(&id).await, TaskStatus::Error);
             }
             _ => {
                 if end == "cancelled while it runs" {
@@ -104,9 +107,9 @@ pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
     let racers: Vec<_> = (0..20)
         .map(|_| {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
-            let run = NewRun { pair: pair("shop/orders"), priority: None };
+            let run = NewCollectionRun { source_collection: pair("shop/orders"), priority: None };
             tokio::spawn(async move {
-                expect_ok(store.run(run, None, now).await).expect("the pair is registered")
+                expect_ok(store.run_collection(run, None, now).await).expect("the pair is registered")
             })
         })
         .collect();
@@ -132,8 +135,9 @@ pub async fn an_unknown_pair_is_refused(harness: &dyn Harness) {
 pub async fn a_run_uses_its_own_priority_or_the_collections(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let own = Priority::try_from(7).expect("a priority");
-    let run = NewRun { pair: pair("shop/orders"), priority: Some(own) };
-    let answer = expect_ok(fixture.store.run(run, None, fixture.now).await).expect("the pair is registered");
+    let run = NewCollectionRun { source_collection: pair("shop/orders"), priority: Some(own) };
+    let answer = expect_ok(fixture.store.run_collection(run, None, fixture.now).await)
+        .expect("the pair is registered");
     assert_eq!(fixture.read_task(&answer.task).await.priority, own);
     let other = fixture.request_new_run("shop/orders_x").await;
     assert_eq!(fixture.read_task(&other).await.priority.get(), 500);
@@ -149,32 +153,32 @@ pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn H
     }
     let active = fixture.request_new_run("shop/orders").await;
     let before = fixture.read_task(&failed[0]).await;
-    assert_eq!(fixture.retry_task(&failed[0]).await, Err(Rejected::PairIsBusy));
+    assert_eq!(fixture.retry_task(&failed[0]).await, Err(TaskRejection::CollectionBusy));
     assert_eq!(fixture.read_task(&failed[0]).await, before);
     fixture.claim_one().await;
-    assert_eq!(fixture.retry_task(&failed[0]).await, Err(Rejected::PairIsBusy), "nor while it runs");
+    assert_eq!(fixture.retry_task(&failed[0]).await, Err(TaskRejection::CollectionBusy), "nor while it runs");
     assert_eq!(fixture.cancel_task(&active).await, Ok(()));
     let mut seqs = Vec::new();
     for id in &failed {
         seqs.push(fixture.read_task(id).await.seq);
     }
-    assert_eq!(fixture.retry_tasks(&seqs).await, [Ok(()), Err(Rejected::PairIsBusy)]);
+    assert_eq!(fixture.retry_tasks(&seqs).await, [Ok(()), Err(TaskRejection::CollectionBusy)]);
     assert_eq!(fixture.request_run("shop/orders").await.task, failed[0], "it is the pair's task again");
     let again = fixture.claim_one().await;
     assert_eq!((again.id, again.attempt, again.late), (failed[0].clone(), 2, true));
 }
 
 async fn assert_missing_then_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId) {
-    assert_eq!(fixture.task_status(id).await, Status::Missing);
+    assert_eq!(fixture.task_status(id).await, TaskStatus::Missing);
     assert!(fixture.read_task(id).await.error.is_some(), "its error says why it does not run");
     assert!(fixture.claim(10).await.is_empty());
     fixture.register(registration()).await;
-    assert_eq!(fixture.rescue_tasks().await.missing, 0);
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 0);
     assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
     assert_eq!(fixture.adopt_missing_tasks("shop").await, 1);
     let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.late), (id, true));
-    assert_eq!(fixture.succeed(&again).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&again).await.status, TaskStatus::Done);
 }
 
 pub async fn runs_of_an_undefined_source_are_missing_until_adopted(harness: &dyn Harness) {
@@ -192,7 +196,7 @@ pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: 
     let id = fixture.request_new_run("shop/orders").await;
     fixture.request_new_run("shop/orders_x").await;
     fixture.register(registration().without_collection("shop/orders")).await;
-    assert_eq!(fixture.rescue_tasks().await.missing, 1);
+    assert_eq!(fixture.rescue_tasks().await.parked_missing, 1);
     assert_run_refused(&fixture, "shop/orders").await;
     assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
     let mut fixture = fixture.reopen().await;
@@ -205,7 +209,7 @@ pub async fn a_running_run_can_finish_after_its_source_is_undefined(harness: &dy
     fixture.request_new_run("shop/orders").await;
     let running = fixture.claim_one().await;
     assert_eq!(fixture.undefine_handler("shop").await, 0);
-    assert_eq!(fixture.succeed(&running).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&running).await.status, TaskStatus::Done);
 }
 
 /// Neither requests nor adoptions make a pair run twice at a time.
@@ -248,9 +252,9 @@ pub async fn runs_survive_a_restart(harness: &dyn Harness) {
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await, before);
     assert_eq!(fixture.request_run("shop/orders").await.task, queued);
     assert_eq!(fixture.request_run("shop/orders_x").await.task, running);
-    assert_eq!(fixture.succeed(&claimed).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&claimed).await.status, TaskStatus::Done);
     let next = fixture.claim_one().await;
-    assert_eq!((next.id.clone(), next.run().pair.clone()), (queued, pair("shop/orders")));
+    assert_eq!((next.id.clone(), next.run().source_collection.clone()), (queued, pair("shop/orders")));
 }
 
 /// Collection names are compared whole, not by prefix.
@@ -262,7 +266,7 @@ pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
         fixture.succeed(&fixture.claim_one().await).await;
     }
     made.push(fixture.request_new_run("shop/orders").await);
-    let find = async |source: &str, collection: Option<&str>, statuses: &[Status]| {
+    let find = async |source: &str, collection: Option<&str>, statuses: &[TaskStatus]| {
         let (handler, collection) = (Some(handler_name(source)), collection.map(String::from));
         let filter = TaskFilter { handler, collection, statuses: statuses.to_vec(), ..TaskFilter::default() };
         let found = fixture.list_tasks(&filter).await;
@@ -273,7 +277,7 @@ pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
     };
     assert_eq!(find("shop", None, &[]).await, [3, 1, 0]);
     assert_eq!(find("shop", Some("orders"), &[]).await, [3, 0]);
-    assert_eq!(find("shop", Some("orders"), &[Status::Done]).await, [0]);
+    assert_eq!(find("shop", Some("orders"), &[TaskStatus::Done]).await, [0]);
     assert_eq!(find("shop", Some("orders_x"), &[]).await, [1]);
     assert_eq!(find("shop", Some("order"), &[]).await, [0; 0]);
     assert_eq!(find("crm", Some("orders"), &[]).await, [0; 0]);
@@ -286,7 +290,11 @@ pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
     let (emits, logs) =
         (vec![new_event("record").caused_by(&task)], vec![info_line(fixture.now, "one order")]);
     let finished = fixture
-        .finish_attempt(Ending { emits, logs, ..attempt_ending(&task, success()) })
+        .finish_attempt(FinishedAttempt {
+            emitted_events: emits,
+            log_lines: logs,
+            ..attempt_ending(&task, success())
+        })
         .await
         .expect("the fence is current");
     let emitted = &fixture.read_all_events().await[0];
@@ -305,9 +313,9 @@ pub async fn a_failed_run_is_retried(harness: &dyn Harness) {
         assert!(fixture.claim(10).await.is_empty());
         fixture.advance_clock(RETRY_DELAY_SECS);
     }
-    assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
-    let ends: Vec<_> = fixture.read_task(&id).await.attempts.iter().map(|attempt| attempt.end).collect();
-    assert_eq!(ends, [AttemptEnd::Failed; 3]);
+    assert_eq!(statuses, [TaskStatus::New, TaskStatus::New, TaskStatus::Error]);
+    let ends: Vec<_> = fixture.read_task(&id).await.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(ends, [AttemptOutcome::Failed; 3]);
 }
 
 /// A run has no event that could expire: only the task history's retention deletes it.
@@ -317,14 +325,16 @@ pub async fn runs_expire_by_task_history_retention_only(harness: &dyn Harness) {
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let waiting = fixture.request_new_run("crm/people").await;
     fixture.advance_clock(200_000);
-    let (nothing, day) =
-        (Retention { count: 0, age: secs(1) }, Retention { age: secs(86_400), ..KEEP_EVERYTHING });
+    let (nothing, day) = (
+        Retention { max_count: 0, max_age: secs(1) },
+        Retention { max_age: secs(86_400), ..KEEP_EVERYTHING },
+    );
     fixture.prune(nothing, KEEP_EVERYTHING).await;
     assert_eq!(fixture.retry_task(&old).await, Ok(()));
     fixture.fail_permanently(&fixture.claim_one_for_handler("shop").await).await;
     fixture.advance_clock(200_000);
     fixture.prune(nothing, day).await;
-    assert!(expect_ok(fixture.store.task(&old).await).is_none());
-    assert_eq!(fixture.task_status(&waiting).await, Status::New, "what has not ended is never pruned");
+    assert!(expect_ok(fixture.store.read_task(&old).await).is_none());
+    assert_eq!(fixture.task_status(&waiting).await, TaskStatus::New, "what has not ended is never pruned");
     fixture.request_new_run("shop/orders").await;
 }

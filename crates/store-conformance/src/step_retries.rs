@@ -1,7 +1,7 @@
 //! A failed step is retried, or the order follows `on_error`, or it is suspended.
 
-use pointsman_core::Status;
-use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{AttemptResult, ClaimedTask};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -10,8 +10,8 @@ fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
 }
 
-fn failure_with_code(code: i64) -> Ended {
-    Ended::Failed { error: "it broke".into(), code, after: None, last: false }
+fn failure_with_code(code: i64) -> AttemptResult {
+    AttemptResult::Failed { error: "it broke".into(), return_code: code, retry_at: None, permanent: false }
 }
 
 /// Summaries of the events of a step that runs again, and of a suspended order.
@@ -23,7 +23,7 @@ async fn fail_until_error(fixture: &mut StoreFixture<'_>, seconds: u64) -> u32 {
     for runs in 1..100 {
         let task = fixture.claim_one().await;
         assert_eq!(task.attempt, runs);
-        if fixture.finish_as(&task, failure_with_code(3)).await.status == Status::Error {
+        if fixture.finish_as(&task, failure_with_code(3)).await.status == TaskStatus::Error {
             return runs;
         }
         fixture.advance_clock(seconds);
@@ -37,19 +37,19 @@ pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     let since = fixture.journal_head().await;
     let finished = fixture.finish_as(&task, failure_with_code(3)).await;
-    assert_eq!((finished.status, finished.due), (Status::New, Some(fixture.seconds_from_now(30))));
+    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(fixture.seconds_from_now(30))));
     assert_eq!(fixture.engine_event_summaries_after(since).await, [STEP_KEPT, "OrderSetBack nodeId:a"]);
     let view = fixture.read_order("/x/y,1").await;
-    assert_eq!((view.setback, view.order.node.as_str()), (Some(fixture.seconds_from_now(30)), "a"));
+    assert_eq!((view.retry_at, view.order.node.as_str()), (Some(fixture.seconds_from_now(30)), "a"));
     assert_eq!(view.task.map(|(id, ..)| id), Some(task.id.clone()), "the pair keeps its task");
-    assert!(!view.order.suspended && !view.order.running);
+    assert!(!view.order.suspended && !view.order.step_running);
     fixture.advance_clock(29);
     fixture.assert_nothing_claimable("a second too early").await;
     let mut fixture = fixture.reopen().await;
     fixture.advance_clock(1);
     let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.attempt, again.step().value.as_str()), (&task.id, 2, "1"));
-    assert_eq!(fixture.read_order("/x/y,1").await.setback, None, "it is being tried");
+    assert_eq!(fixture.read_order("/x/y,1").await.retry_at, None, "it is being tried");
     let since = fixture.journal_head().await;
     fixture.succeed(&again).await;
     assert_eq!(fixture.engine_event_summaries_after(since).await[0], "OrderStepEnded Success");
@@ -102,7 +102,7 @@ pub async fn a_chain_nodes_retry_policy_changes_with_the_registration(harness: &
     let task = fixture.claim_one().await;
     fixture.register(registration().step_retry("/x/y", "a", 3, 50)).await;
     let finished = fixture.fail(&task).await;
-    assert_eq!((finished.status, finished.due), (Status::New, Some(fixture.seconds_from_now(50))));
+    assert_eq!((finished.status, finished.due), (TaskStatus::New, Some(fixture.seconds_from_now(50))));
 }
 
 pub async fn without_a_chain_node_retry_policy_the_handlers_applies(harness: &dyn Harness) {
@@ -115,7 +115,7 @@ pub async fn without_a_chain_node_retry_policy_the_handlers_applies(harness: &dy
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.fail(&fixture.claim_one().await).await;
     fixture.advance_clock(RETRY_DELAY_SECS);
-    assert_eq!(fixture.fail(&fixture.claim_one().await).await.status, Status::Error);
+    assert_eq!(fixture.fail(&fixture.claim_one().await).await.status, TaskStatus::Error);
 }
 
 pub async fn a_handler_can_refuse_further_retries_of_a_step(harness: &dyn Harness) {
@@ -123,7 +123,7 @@ pub async fn a_handler_can_refuse_further_retries_of_a_step(harness: &dyn Harnes
     fixture.add_order(new_order("/x/y,1")).await;
     let task = fixture.claim_one().await;
     let since = fixture.journal_head().await;
-    assert_eq!(fixture.fail_permanently(&task).await.status, Status::Error);
+    assert_eq!(fixture.fail_permanently(&task).await.status, TaskStatus::Error);
     assert_eq!(
         fixture.engine_event_summaries_after(since).await,
         ["OrderStepEnded Error,returnCode:1", ORDER_SUSPENDED]
@@ -134,9 +134,14 @@ pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) 
     let fixture = StoreFixture::new(harness, registration().step_retry("/x/y", "a", 5, 1)).await;
     fixture.add_order(new_order("/x/y,1")).await;
     let asked = fixture.seconds_from_now(500);
-    let ended = Ended::Failed { error: "busy".into(), code: 429, after: Some(asked), last: false };
+    let ended = AttemptResult::Failed {
+        error: "busy".into(),
+        return_code: 429,
+        retry_at: Some(asked),
+        permanent: false,
+    };
     assert_eq!(fixture.finish_as(&fixture.claim_one().await, ended).await.due, Some(asked));
-    assert_eq!(fixture.read_order("/x/y,1").await.setback, Some(asked));
+    assert_eq!(fixture.read_order("/x/y,1").await.retry_at, Some(asked));
 }
 
 pub async fn a_failed_order_without_on_error_is_suspended(harness: &dyn Harness) {
@@ -145,8 +150,8 @@ pub async fn a_failed_order_without_on_error_is_suspended(harness: &dyn Harness)
     let task = fixture.claim_one().await;
     fixture.fail_permanently(&task).await;
     let view = fixture.read_order("/x/y,1").await;
-    assert!(view.order.suspended && !view.order.running && !view.stranded);
-    assert_eq!((view.order.node.as_str(), view.task, view.setback), ("a", None, None));
+    assert!(view.order.suspended && !view.order.step_running && !view.orphaned);
+    assert_eq!((view.order.node.as_str(), view.task, view.retry_at), ("a", None, None));
     fixture.assert_nothing_claimable("it is suspended").await;
     let since = fixture.journal_head().await;
     fixture.resume_order("/x/y,1").await;
@@ -164,7 +169,8 @@ pub async fn a_failed_order_with_on_error_follows_it(harness: &dyn Harness) {
     fixture.add_order(new_order("/x/y,1").starting_at("b")).await;
     let task = fixture.claim_one().await;
     let since = fixture.journal_head().await;
-    let ended = Ended::Failed { error: "no".into(), code: 42, after: None, last: true };
+    let ended =
+        AttemptResult::Failed { error: "no".into(), return_code: 42, retry_at: None, permanent: true };
     fixture.finish_as(&task, ended).await;
     let want = [
         "OrderStepEnded Error,returnCode:42",
@@ -195,7 +201,7 @@ pub async fn a_halting_handler_does_not_block_other_orders(harness: &dyn Harness
 async fn assert_step_kept(
     fixture: &mut StoreFixture<'_>,
     how: &str,
-    end: impl AsyncFn(&mut StoreFixture<'_>, &Claimed),
+    end: impl AsyncFn(&mut StoreFixture<'_>, &ClaimedTask),
 ) {
     let key = "/x/y,1";
     let task = fixture.claim_one().await;
@@ -203,8 +209,8 @@ async fn assert_step_kept(
     end(fixture, &task).await;
     assert_eq!(fixture.order_event_summaries_after(key, since).await, [STEP_KEPT], "{how}");
     let view = fixture.read_order(key).await;
-    assert_eq!((view.setback, view.order.running, view.order.suspended), (None, false, false), "{how}");
-    assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((task.id, Status::New)), "{how}");
+    assert_eq!((view.retry_at, view.order.step_running, view.order.suspended), (None, false, false), "{how}");
+    assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((task.id, TaskStatus::New)), "{how}");
 }
 
 /// A step that runs again without having failed stays at its chain node and uses no retry.
@@ -217,8 +223,8 @@ pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness
     .await;
     assert_step_kept(&mut fixture, "its node died", async |fixture, _| {
         fixture.advance_clock(LEASE_SECS + 1);
-        fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
-        assert_eq!(fixture.rescue_tasks().await.tasks.len(), 1);
+        fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
+        assert_eq!(fixture.rescue_tasks().await.freed_tasks.len(), 1);
     })
     .await;
     assert_step_kept(&mut fixture, "snoozed", async |fixture, task| drop(fixture.snooze(task, 60).await))
@@ -238,7 +244,7 @@ pub async fn a_step_fails_after_three_crashes(harness: &dyn Harness) {
     for _ in 0..3 {
         fixture.claim_one().await;
         fixture.advance_clock(LEASE_SECS + 1);
-        fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+        fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
         fixture.rescue_tasks().await;
     }
     let told = fixture.engine_event_summaries_after(since).await;
@@ -255,15 +261,15 @@ pub async fn an_ending_with_a_stale_fence_changes_no_order(harness: &dyn Harness
     fixture.add_order(new_order("/x/y,1").with_value("1")).await;
     let zombie = fixture.claim_one().await;
     fixture.advance_clock(LEASE_SECS + 1);
-    fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
     fixture.rescue_tasks().await;
     let task = fixture.claim_one().await;
     let (before, since) = (fixture.read_order("/x/y,1").await, fixture.journal_head().await);
     for ended in [
-        Ended::Succeeded { result: Some(parse_json("9")) },
+        AttemptResult::Succeeded { result: Some(parse_json("9")) },
         retryable_failure(),
         permanent_failure(),
-        Ended::Released,
+        AttemptResult::Released,
     ] {
         assert!(fixture.finish_attempt(attempt_ending(&zombie, ended)).await.is_err());
     }

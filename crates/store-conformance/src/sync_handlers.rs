@@ -1,6 +1,6 @@
 //! An event's synchronous tasks run in route order, before its queued ones.
 
-use pointsman_core::store::{Claimed, Ended, Sequenced};
+use pointsman_core::store::{AttemptResult, ClaimedTask, SequencedEvent};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -9,13 +9,13 @@ fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["check!", "enrich!", "index", "notify"])
 }
 
-fn sorted_handler_names(tasks: &[Claimed]) -> Vec<String> {
+fn sorted_handler_names(tasks: &[ClaimedTask]) -> Vec<String> {
     let mut names: Vec<_> = tasks.iter().map(|task| task.handler.to_string()).collect();
     names.sort();
     names
 }
 
-async fn fixture_with_one_event(harness: &dyn Harness) -> (StoreFixture<'_>, Sequenced) {
+async fn fixture_with_one_event(harness: &dyn Harness) -> (StoreFixture<'_>, SequencedEvent) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
     (fixture, sequenced)
@@ -38,8 +38,13 @@ pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) 
         success(),
         retryable_failure(),
         permanent_failure(),
-        Ended::Snoozed { until: START_TIME.plus(secs(300)) },
-        Ended::Failed { error: "busy".into(), code: 1, after: Some(START_TIME.plus(secs(300))), last: false },
+        AttemptResult::Snoozed { until: START_TIME.plus(secs(300)) },
+        AttemptResult::Failed {
+            error: "busy".into(),
+            return_code: 1,
+            retry_at: Some(START_TIME.plus(secs(300))),
+            permanent: false,
+        },
     ] {
         let (fixture, sequenced) = fixture_with_one_event(harness).await;
         for name in ["check", "enrich"] {
@@ -103,7 +108,7 @@ pub async fn a_crashed_synchronous_task_opens_the_gate(harness: &dyn Harness) {
     fixture.claim_one().await;
     fixture.advance_clock(LEASE_SECS + 1);
     fixture.rescue_tasks().await;
-    fixture.node = expect_ok(fixture.store.join("another", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("another", fixture.now).await);
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["check", "enrich"]);
 }
 
@@ -121,7 +126,7 @@ pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) 
                 if how == "crash" {
                     fixture.advance_clock(LEASE_SECS + 1);
                     fixture.rescue_tasks().await;
-                    fixture.node = expect_ok(fixture.store.join("another", fixture.now).await);
+                    fixture.node = expect_ok(fixture.store.join_node("another", fixture.now).await);
                 } else {
                     fixture.fail(&again).await;
                 }

@@ -4,9 +4,9 @@
 //! again is TaskClosed. If only failures are observed, starts are not published, since a failure is not known at the
 //! start.
 
-use pointsman_core::handler::Observe;
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::handler::ObservePolicy;
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{AttemptResult, ClaimedTask};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -16,7 +16,7 @@ const DONE: &str = "TaskEnded returnCode:0";
 const FAILED: &str = "TaskEnded returnCode:7";
 const CLOSED: &str = "TaskClosed";
 
-fn registration(observe: Observe) -> RegistrationBuilder {
+fn registration(observe: ObservePolicy) -> RegistrationBuilder {
     RegistrationBuilder::single_handler()
         .collection("shop/orders", 100)
         .chain("/x/y", "a=step>done done")
@@ -25,23 +25,23 @@ fn registration(observe: Observe) -> RegistrationBuilder {
         .observe_attempts("step", observe)
 }
 
-fn failure_with_code_7(last: bool) -> Ended {
-    Ended::Failed { error: "it broke".into(), code: 7, after: None, last }
+fn failure_with_code_7(last: bool) -> AttemptResult {
+    AttemptResult::Failed { error: "it broke".into(), return_code: 7, retry_at: None, permanent: last }
 }
 
 /// Returns the summaries of all published task events.
 async fn task_event_summaries(fixture: &StoreFixture<'_>) -> Vec<String> {
-    let filter = Filter { kinds: vec![handling_key("TaskEvent")], ..Filter::default() };
-    let events = fixture.read_events_after(fixture.journal_extent().await.forgotten, &filter).await;
+    let filter = EventFilter { kinds: vec![handling_key("TaskEvent")], ..EventFilter::default() };
+    let events = fixture.read_events_after(fixture.journal_extent().await.expired_up_to, &filter).await;
     events.iter().map(|event| summarize_event(event)).collect()
 }
 
 /// Creates a task of each kind, runs the same scenario with it, and asserts the published events.
 async fn check_every_task_kind(
     harness: &dyn Harness,
-    observe: Observe,
+    observe: ObservePolicy,
     want: &[&str],
-    story: impl AsyncFn(&mut StoreFixture<'_>, Claimed),
+    story: impl AsyncFn(&mut StoreFixture<'_>, ClaimedTask),
 ) {
     for what in ["event", "run", "step"] {
         let mut fixture = StoreFixture::new(harness, registration(observe)).await;
@@ -57,9 +57,11 @@ async fn check_every_task_kind(
 }
 
 pub async fn a_success_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
-    for (observe, want) in
-        [(Observe::All, &[STARTED, DONE, CLOSED][..]), (Observe::Failures, &[][..]), (Observe::None, &[][..])]
-    {
+    for (observe, want) in [
+        (ObservePolicy::All, &[STARTED, DONE, CLOSED][..]),
+        (ObservePolicy::Failures, &[][..]),
+        (ObservePolicy::None, &[][..]),
+    ] {
         check_every_task_kind(harness, observe, want, async |fixture, task| {
             drop(fixture.succeed(&task).await)
         })
@@ -69,9 +71,9 @@ pub async fn a_success_is_published_if_all_attempts_are_observed(harness: &dyn H
 
 pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) {
     for (observe, want) in [
-        (Observe::All, &[STARTED, FAILED, STARTED, FAILED, CLOSED][..]),
-        (Observe::Failures, &[FAILED, FAILED, CLOSED][..]),
-        (Observe::None, &[][..]),
+        (ObservePolicy::All, &[STARTED, FAILED, STARTED, FAILED, CLOSED][..]),
+        (ObservePolicy::Failures, &[FAILED, FAILED, CLOSED][..]),
+        (ObservePolicy::None, &[][..]),
     ] {
         check_every_task_kind(harness, observe, want, async |fixture, task| {
             fixture.finish_as(&task, failure_with_code_7(false)).await;
@@ -83,9 +85,10 @@ pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) 
 }
 
 pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn Harness) {
-    for (observe, want) in
-        [(Observe::All, &[STARTED, FAILED, STARTED, DONE, CLOSED][..]), (Observe::Failures, &[FAILED][..])]
-    {
+    for (observe, want) in [
+        (ObservePolicy::All, &[STARTED, FAILED, STARTED, DONE, CLOSED][..]),
+        (ObservePolicy::Failures, &[FAILED][..]),
+    ] {
         check_every_task_kind(harness, observe, want, async |fixture, task| {
             fixture.finish_as(&task, failure_with_code_7(false)).await;
             fixture.advance_clock(RETRY_DELAY_SECS);
@@ -97,7 +100,8 @@ pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn H
 
 /// A snoozed or released attempt has not failed.
 pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness: &dyn Harness) {
-    for (observe, want) in [(Observe::All, &[STARTED, DONE, STARTED, DONE][..]), (Observe::Failures, &[][..])]
+    for (observe, want) in
+        [(ObservePolicy::All, &[STARTED, DONE, STARTED, DONE][..]), (ObservePolicy::Failures, &[][..])]
     {
         check_every_task_kind(harness, observe, want, async |fixture, task| {
             fixture.release_task(&task).await;
@@ -108,7 +112,7 @@ pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness
 }
 
 pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
-    for observe in [Observe::All, Observe::Failures] {
+    for observe in [ObservePolicy::All, ObservePolicy::Failures] {
         let mut fixture = StoreFixture::new(harness, registration(observe)).await;
         fixture.emit(new_event("record")).await;
         fixture.claim_one().await;
@@ -121,7 +125,7 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
 }
 
 pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
+    let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.cancel_task(&task.id).await.expect("it runs");
@@ -131,7 +135,7 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
 
 /// A start must be published when it happens, not at the end.
 pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
+    let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
     fixture.emit(new_event("record")).await;
     fixture.claim_one().await;
     assert_eq!(task_event_summaries(&fixture).await, [STARTED]);
@@ -141,7 +145,7 @@ pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
 }
 
 pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
+    let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
     let since = fixture.emit(new_event("record")).await.id;
     fixture.succeed(&fixture.claim_one().await).await;
     let key = r#""key":{"jobPath":"/index","taskId":"index_record"}"#;
@@ -155,7 +159,7 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
 
 /// Steps are published as order events and as task events; these are independent.
 pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
-    for observe in [Observe::All, Observe::Failures, Observe::None] {
+    for observe in [ObservePolicy::All, ObservePolicy::Failures, ObservePolicy::None] {
         let fixture = StoreFixture::new(harness, registration(observe)).await;
         fixture.add_order(new_order("/x/y,1")).await;
         let since = fixture.journal_head().await;
@@ -172,10 +176,10 @@ pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &
 }
 
 pub async fn published_task_events_follow_the_registration(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, registration(Observe::None)).await;
+    let mut fixture = StoreFixture::new(harness, registration(ObservePolicy::None)).await;
     fixture.emit_many(2, new_event("record")).await;
     fixture.succeed(&fixture.claim_one().await).await;
-    fixture.register(registration(Observe::All)).await;
+    fixture.register(registration(ObservePolicy::All)).await;
     let fixture = fixture.reopen().await;
     fixture.succeed(&fixture.claim_one().await).await;
     assert_eq!(task_event_summaries(&fixture).await, [STARTED, DONE, CLOSED]);
@@ -183,7 +187,7 @@ pub async fn published_task_events_follow_the_registration(harness: &dyn Harness
 
 /// A stale ending is not an end of the attempt.
 pub async fn a_stale_ending_is_not_published(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
+    let fixture = StoreFixture::new(harness, registration(ObservePolicy::All)).await;
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.succeed(&task).await;

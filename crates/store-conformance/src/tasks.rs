@@ -1,8 +1,8 @@
 //! Finding tasks, and commands to single tasks.
 
-use pointsman_core::store::{Sequenced, TaskFilter};
-use pointsman_core::task::{EndReason, Rejected, Task};
-use pointsman_core::{Status, TaskId};
+use pointsman_core::store::{SequencedEvent, TaskFilter};
+use pointsman_core::task::{ErrorReason, Task, TaskRejection};
+use pointsman_core::{TaskId, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -12,7 +12,7 @@ fn task_ids(tasks: &[Task]) -> Vec<TaskId> {
 }
 
 /// The task ids of these events, newest first.
-fn task_ids_newest_first(events: &[Sequenced]) -> Vec<TaskId> {
+fn task_ids_newest_first(events: &[SequencedEvent]) -> Vec<TaskId> {
     let mut tasks: Vec<_> = events.iter().flat_map(|event| event.tasks.clone()).collect();
     tasks.reverse();
     tasks
@@ -25,7 +25,7 @@ fn any_task_filter() -> TaskFilter {
 pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record").with_key("a")).await;
-    let (task, extent) = expect_ok(fixture.store.task(&sequenced.tasks[0]).await).expect("it exists");
+    let (task, extent) = expect_ok(fixture.store.read_task(&sequenced.tasks[0]).await).expect("it exists");
     assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
     assert_eq!(extent, fixture.journal_extent().await);
     let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
@@ -37,9 +37,9 @@ pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
         String::new(),
     ] {
         let id = TaskId::from_text(&name);
-        assert!(expect_ok(fixture.store.task(&id).await).is_none(), "{name:?} is the name of no task");
-        assert_eq!(fixture.retry_task(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
-        assert_eq!(fixture.cancel_task(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
+        assert!(expect_ok(fixture.store.read_task(&id).await).is_none(), "{name:?} is the name of no task");
+        assert_eq!(fixture.retry_task(&id).await, Err(TaskRejection::NoSuchTask), "{name:?}");
+        assert_eq!(fixture.cancel_task(&id).await, Err(TaskRejection::NoSuchTask), "{name:?}");
     }
 }
 
@@ -53,9 +53,9 @@ pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     }
     let (mut before, mut found) = (None, Vec::new());
     loop {
-        let page = expect_ok(fixture.store.tasks(any_task_filter(), before, 6).await);
+        let page = expect_ok(fixture.store.list_tasks(any_task_filter(), before, 6).await);
         assert!(page.tasks.len() <= 6);
-        assert_eq!(page.extent, fixture.journal_extent().await);
+        assert_eq!(page.journal_range, fixture.journal_extent().await);
         found.extend(task_ids(&page.tasks));
         match page.next {
             None => break,
@@ -89,20 +89,20 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
         filter
     };
     let at = |seconds| Some(START_TIME.plus(secs(seconds)));
-    let cases: [(TaskFilter, &[&Sequenced]); 14] = [
+    let cases: [(TaskFilter, &[&SequencedEvent]); 14] = [
         (any_task_filter(), &[&third, &second, &first]),
         (with(&|f| f.handler = Some(handler_name("index"))), &[&third, &first]),
         (with(&|f| f.handler = Some(handler_name("nobody"))), &[]),
         (with(&|f| f.tenant = Some(tenant("shop"))), &[&second]),
         (with(&|f| f.key = Some(object_key("b"))), &[&third, &second]),
-        (with(&|f| f.statuses = vec![Status::New]), &[&third]),
-        (with(&|f| f.statuses = vec![Status::Done]), &[&first]),
-        (with(&|f| f.statuses = vec![Status::Error]), &[&second]),
-        (with(&|f| f.statuses = vec![Status::Done, Status::New]), &[&third, &first]),
-        (with(&|f| f.statuses = vec![Status::Missing]), &[]),
-        (with(&|f| f.start = at(100)), &[&third, &second]),
-        (with(&|f| f.end = at(100)), &[&first]),
-        (with(&|f| (f.start, f.end) = (at(50), at(150))), &[&second]),
+        (with(&|f| f.statuses = vec![TaskStatus::New]), &[&third]),
+        (with(&|f| f.statuses = vec![TaskStatus::Done]), &[&first]),
+        (with(&|f| f.statuses = vec![TaskStatus::Error]), &[&second]),
+        (with(&|f| f.statuses = vec![TaskStatus::Done, TaskStatus::New]), &[&third, &first]),
+        (with(&|f| f.statuses = vec![TaskStatus::Missing]), &[]),
+        (with(&|f| f.created_from = at(100)), &[&third, &second]),
+        (with(&|f| f.created_before = at(100)), &[&first]),
+        (with(&|f| (f.created_from, f.created_before) = (at(50), at(150))), &[&second]),
         (with(&|f| (f.key, f.tenant) = (Some(object_key("b")), Some(tenant("default")))), &[&third]),
     ];
     for (filter, want) in cases {
@@ -122,7 +122,7 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
         fixture.succeed(&task).await;
     }
     let of = async |filter: TaskFilter| task_ids(&fixture.list_tasks(&filter).await);
-    let reversed = |events: &[&Sequenced]| {
+    let reversed = |events: &[&SequencedEvent]| {
         task_ids_newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
     };
     let typed = |text: &str| TaskFilter { collection: Some(text.into()), ..any_task_filter() };
@@ -148,9 +148,9 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
     let crashed = fixture.claim_one().await;
     for _ in 0..3 {
         fixture.advance_clock(LEASE_SECS + 1);
-        fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+        fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
         fixture.rescue_tasks().await;
-        if fixture.task_status(&crashed.id).await == Status::New {
+        if fixture.task_status(&crashed.id).await == TaskStatus::New {
             let again = fixture.claim(10).await;
             assert!(again.iter().any(|task| task.id == crashed.id));
             for task in again.iter().filter(|task| task.id != crashed.id) {
@@ -158,7 +158,7 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
             }
         }
     }
-    assert_eq!(fixture.task_status(&crashed.id).await, Status::Error);
+    assert_eq!(fixture.task_status(&crashed.id).await, TaskStatus::Error);
     let failed = fixture.claim_one().await;
     fixture.fail_permanently(&failed).await;
     let canceled = fixture.claim_one().await;
@@ -168,29 +168,30 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
     fixture.emit(new_event("note").with_key("a")).await;
     let halted = fixture.claim_one().await;
     fixture.fail_permanently(&halted).await;
-    let of = async |statuses: &[Status], reasons: &[EndReason]| {
+    let of = async |statuses: &[TaskStatus], reasons: &[ErrorReason]| {
         let (statuses, reasons) = (statuses.to_vec(), reasons.to_vec());
-        let mut found =
-            task_ids(&fixture.list_tasks(&TaskFilter { statuses, reasons, ..any_task_filter() }).await);
+        let mut found = task_ids(
+            &fixture.list_tasks(&TaskFilter { statuses, error_reasons: reasons, ..any_task_filter() }).await,
+        );
         found.sort();
         found
     };
-    let sorted = |tasks: &[&pointsman_core::store::Claimed]| {
+    let sorted = |tasks: &[&pointsman_core::store::ClaimedTask]| {
         let mut ids: Vec<_> = tasks.iter().map(|task| task.id.clone()).collect();
         ids.sort();
         ids
     };
-    let error = [Status::Error];
+    let error = [TaskStatus::Error];
     assert_eq!(of(&error, &[]).await, sorted(&[&crashed, &failed, &canceled, &halted]));
-    assert_eq!(of(&error, &[EndReason::Failed]).await, sorted(&[&failed, &halted]));
-    assert_eq!(of(&error, &[EndReason::Crashed]).await, sorted(&[&crashed]));
-    assert_eq!(of(&error, &[EndReason::Canceled]).await, sorted(&[&canceled]));
+    assert_eq!(of(&error, &[ErrorReason::Failed]).await, sorted(&[&failed, &halted]));
+    assert_eq!(of(&error, &[ErrorReason::Crashed]).await, sorted(&[&crashed]));
+    assert_eq!(of(&error, &[ErrorReason::Canceled]).await, sorted(&[&canceled]));
     assert_eq!(
-        of(&error, &[EndReason::Failed, EndReason::Crashed]).await,
+        of(&error, &[ErrorReason::Failed, ErrorReason::Crashed]).await,
         sorted(&[&crashed, &failed, &halted])
     );
     assert_eq!(
-        of(&[Status::Error, Status::Done], &[EndReason::Canceled]).await,
+        of(&[TaskStatus::Error, TaskStatus::Done], &[ErrorReason::Canceled]).await,
         sorted(&[&canceled, &done]),
         "the reason filter does not apply to other statuses"
     );
@@ -203,7 +204,7 @@ pub async fn time_filters_find_all_tasks_after_the_clock_stepped_back(harness: &
     let found = fixture.emit(new_event("record")).await;
     fixture.now = START_TIME;
     fixture.emit(new_event("record")).await;
-    let listed = fixture.list_tasks(&TaskFilter { start: Some(start), ..TaskFilter::default() }).await;
+    let listed = fixture.list_tasks(&TaskFilter { created_from: Some(start), ..TaskFilter::default() }).await;
     assert_eq!(listed.into_iter().map(|task| task.id).collect::<Vec<_>>(), found.tasks);
 }
 
@@ -226,7 +227,7 @@ pub async fn a_cancelled_task_has_the_reason_cancelled(harness: &dyn Harness) {
     fixture.advance_clock(5);
     assert_eq!(fixture.cancel_task(&sequenced.tasks[0]).await, Ok(()));
     let task = fixture.read_task(&sequenced.tasks[0]).await;
-    assert_eq!(task.life.state.reason(), Some(EndReason::Canceled));
+    assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
     assert_eq!((task.finished_at, task.attempts.len()), (Some(fixture.now), 0));
     assert!(fixture.claim(10).await.is_empty());
     assert_eq!(fixture.retry_task(&task.id).await, Ok(()), "a person may change their mind");
@@ -240,17 +241,17 @@ pub async fn a_retried_task_gets_fresh_retry_budgets(harness: &dyn Harness) {
         fixture.fail(&fixture.claim_one().await).await;
         fixture.advance_clock(RETRY_DELAY_SECS);
     }
-    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, Status::Error);
+    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, TaskStatus::Error);
     assert_eq!(fixture.retry_task(&sequenced.tasks[0]).await, Ok(()));
     let task = fixture.read_task(&sequenced.tasks[0]).await;
-    assert_eq!((task.life.attempt, task.life.retries, task.attempts.len()), (3, 0, 3));
+    assert_eq!((task.lifecycle.attempt, task.lifecycle.retries, task.attempts.len()), (3, 0, 3));
     assert_eq!(task.finished_at, None, "it has not ended any more");
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(fixture.fail(&fixture.claim_one().await).await.status);
         fixture.advance_clock(RETRY_DELAY_SECS);
     }
-    assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
+    assert_eq!(statuses, [TaskStatus::New, TaskStatus::New, TaskStatus::Error]);
     assert_eq!(fixture.read_task(&sequenced.tasks[0]).await.attempts.len(), 6);
 }
 
@@ -261,7 +262,10 @@ pub async fn task_ids_of_different_stores_differ(harness: &dyn Harness) {
     );
     let (mine, theirs) = (one.emit(new_event("record")).await, other.emit(new_event("record")).await);
     assert_ne!(mine.tasks, theirs.tasks);
-    assert!(expect_ok(one.store.task(&theirs.tasks[0]).await).is_none(), "a foreign name names nothing here");
+    assert!(
+        expect_ok(one.store.read_task(&theirs.tasks[0]).await).is_none(),
+        "a foreign name names nothing here"
+    );
 }
 
 /// Event ids lag behind a clock that jumped ahead; tasks keep their creation time.
@@ -271,7 +275,10 @@ pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn
     fixture.advance_clock(8 * 3600);
     fixture.emit(new_event("record")).await;
     let start = Some(fixture.now.minus(secs(60)));
-    assert_eq!(fixture.list_tasks(&TaskFilter { start, ..TaskFilter::default() }).await.len(), 1);
+    assert_eq!(
+        fixture.list_tasks(&TaskFilter { created_from: start, ..TaskFilter::default() }).await.len(),
+        1
+    );
 }
 
 pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) {
@@ -280,7 +287,7 @@ pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) 
     fixture.pause("index").await;
     fixture.advance_clock(3600);
     fixture.emit(new_event("other")).await;
-    let young = pointsman_core::journal::Retention { age: secs(60), ..KEEP_EVERYTHING };
+    let young = pointsman_core::journal::Retention { max_age: secs(60), ..KEEP_EVERYTHING };
     fixture.prune(young, KEEP_EVERYTHING).await;
     let filter = TaskFilter { event: Some(forgotten.id), ..TaskFilter::default() };
     assert_eq!(task_ids(&fixture.list_tasks(&filter).await), forgotten.tasks);

@@ -1,8 +1,8 @@
 //! Why a task is not running: the state of each gate, and what closes it.
 
-use pointsman_core::limit::{AILING, Target};
-use pointsman_core::store::{Abilities, Ended};
-use pointsman_core::task::why::{Gate, GateKind};
+use pointsman_core::limit::{BREAKER_FAILURE_THRESHOLD, TargetHealth};
+use pointsman_core::store::{AttemptResult, NodeCapabilities};
+use pointsman_core::task::gates::{Gate, GateKind};
 use pointsman_core::{Limits, RuleKind, TaskId};
 
 use crate::Harness;
@@ -19,15 +19,18 @@ async fn fixture_with_capable_node(
 }
 
 async fn announce_all_handlers(fixture: &StoreFixture<'_>) {
-    let abilities =
-        Abilities { handlers: fixture.registration.handler_names(), slots: 16, ..Abilities::default() };
-    expect_ok(fixture.store.announce(fixture.node, abilities).await);
+    let abilities = NodeCapabilities {
+        handlers: fixture.registration.handler_names(),
+        slots: 16,
+        ..NodeCapabilities::default()
+    };
+    expect_ok(fixture.store.announce_capabilities(fixture.node, abilities).await);
 }
 
 /// Returns the only gate of this kind.
 async fn read_gate(fixture: &StoreFixture<'_>, id: &TaskId, kind: GateKind) -> Gate {
     let mut gates = fixture.list_gates(id).await;
-    gates.retain(|gate| gate.gate == kind);
+    gates.retain(|gate| gate.kind == kind);
     assert_eq!(gates.len(), 1, "{kind:?}: {gates:?}");
     gates.remove(0)
 }
@@ -72,7 +75,7 @@ pub async fn running_and_finished_tasks_have_no_gates(harness: &dyn Harness) {
         assert!(fixture.list_gates(id).await.is_empty());
     }
     let never = TaskId::from_text("index_record_00000000-0000-8000-8000-000000000000");
-    assert!(expect_ok(fixture.store.why(&never, fixture.now).await).is_none());
+    assert!(expect_ok(fixture.store.explain_waiting(&never, fixture.now).await).is_none());
 }
 
 pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
@@ -142,12 +145,12 @@ pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
         fixture.new_rule(RuleKind::Block, "shop", None),
     ];
     for rule in &rules {
-        expect_ok(fixture.store.hold(rule.clone()).await);
+        expect_ok(fixture.store.set_rule(rule.clone()).await);
     }
     rules.remove(2);
     for (id, rules) in [(&id, &rules[..2]), (&run, &rules[2..])] {
         let gates = fixture.list_gates(id).await;
-        let held: Vec<_> = gates.iter().filter(|gate| gate.gate == GateKind::Rule && !gate.open).collect();
+        let held: Vec<_> = gates.iter().filter(|gate| gate.kind == GateKind::Rule && !gate.open).collect();
         assert_eq!(held.len(), 2, "{gates:?}");
         for rule in rules {
             assert!(held.iter().any(|gate| gate.rule.as_ref() == Some(rule)), "{rule:?}");
@@ -209,17 +212,19 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
     let last = fixture.emit_many(20, new_event("record")).await.remove(19).tasks.remove(0);
     let until = fixture.seconds_from_now(60);
     let task = fixture.claim_one().await;
-    fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    fixture
+        .finish_with_target_report(&task, AttemptResult::Snoozed { until }, TargetHealth::Busy { until })
+        .await;
     let held = read_gate(&fixture, &last, GateKind::Target).await;
     assert_eq!((held.open, held.until), (false, Some(until)));
     fixture.advance_clock(60);
-    for _ in 0..AILING {
+    for _ in 0..BREAKER_FAILURE_THRESHOLD {
         let task = fixture.claim_one().await;
         fixture
             .finish_with_target_report(
                 &task,
-                Ended::Snoozed { until: fixture.seconds_from_now(3600) },
-                Target::Unwell,
+                AttemptResult::Snoozed { until: fixture.seconds_from_now(3600) },
+                TargetHealth::Failing,
             )
             .await;
     }
@@ -235,14 +240,18 @@ pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) 
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let id = fixture.emit(new_event("record")).await.tasks.remove(0);
     assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "no node has announced the handler");
-    let other = Abilities { handlers: [handler_name("notify")].into(), slots: 16, ..Abilities::default() };
-    expect_ok(fixture.store.announce(fixture.node, other).await);
+    let other = NodeCapabilities {
+        handlers: [handler_name("notify")].into(),
+        slots: 16,
+        ..NodeCapabilities::default()
+    };
+    expect_ok(fixture.store.announce_capabilities(fixture.node, other).await);
     assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker]);
     announce_all_handlers(&fixture).await;
     assert_eq!(fixture.closed_gates(&id).await, [GateKind::Turn]);
-    expect_ok(fixture.store.leave(fixture.node, fixture.now).await);
+    expect_ok(fixture.store.leave_node(fixture.node, fixture.now).await);
     assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "it has left");
-    fixture.node = expect_ok(fixture.store.join("second", fixture.now).await);
+    fixture.node = expect_ok(fixture.store.join_node("second", fixture.now).await);
     announce_all_handlers(&fixture).await;
     assert_eq!(fixture.closed_gates(&id).await, [GateKind::Turn]);
     fixture.advance_clock(LEASE_SECS + 1);

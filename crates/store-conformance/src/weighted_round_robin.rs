@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::store::Claimed;
+use pointsman_core::store::ClaimedTask;
 use pointsman_core::{Limits, Tenant};
 
 use crate::Harness;
@@ -12,7 +12,7 @@ use crate::fixture::*;
 const AGEING_START_SECS: u64 = 10_000_000;
 
 /// Claims `count` tasks one by one and succeeds each.
-async fn claim_and_succeed(fixture: &StoreFixture<'_>, count: usize) -> Vec<Claimed> {
+async fn claim_and_succeed(fixture: &StoreFixture<'_>, count: usize) -> Vec<ClaimedTask> {
     let mut served = Vec::new();
     for _ in 0..count {
         let task = fixture.claim_one().await;
@@ -22,7 +22,7 @@ async fn claim_and_succeed(fixture: &StoreFixture<'_>, count: usize) -> Vec<Clai
     served
 }
 
-fn count_by<K: Ord>(tasks: &[Claimed], what: impl Fn(&Claimed) -> K) -> BTreeMap<K, usize> {
+fn count_by<K: Ord>(tasks: &[ClaimedTask], what: impl Fn(&ClaimedTask) -> K) -> BTreeMap<K, usize> {
     let mut counts = BTreeMap::new();
     for task in tasks {
         *counts.entry(what(task)).or_default() += 1;
@@ -30,15 +30,15 @@ fn count_by<K: Ord>(tasks: &[Claimed], what: impl Fn(&Claimed) -> K) -> BTreeMap
     counts
 }
 
-fn count_by_tenant(tasks: &[Claimed]) -> BTreeMap<Tenant, usize> {
+fn count_by_tenant(tasks: &[ClaimedTask]) -> BTreeMap<Tenant, usize> {
     count_by(tasks, |task| task.event().tenant.clone())
 }
 
-fn count_by_handler(tasks: &[Claimed]) -> BTreeMap<String, usize> {
+fn count_by_handler(tasks: &[ClaimedTask]) -> BTreeMap<String, usize> {
     count_by(tasks, |task| task.handler.to_string())
 }
 
-fn count_by_key(tasks: &[Claimed]) -> BTreeMap<String, usize> {
+fn count_by_key(tasks: &[ClaimedTask]) -> BTreeMap<String, usize> {
     count_by(tasks, |task| task.event().key.as_ref().map_or(String::new(), ToString::to_string))
 }
 
@@ -247,7 +247,7 @@ pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harn
     fixture.emit(new_event("record").with_key("quiet")).await;
     let served = claim_and_succeed(&fixture, 3).await;
     assert_eq!(count_by_key(&served).get("quiet"), Some(&1), "and others keep their turns");
-    let crowded = |task: &&Claimed| task.event().key == Some(object_key("crowded"));
+    let crowded = |task: &&ClaimedTask| task.event().key == Some(object_key("crowded"));
     let mut order: Vec<_> = served.iter().filter(crowded).map(|task| task.event().id).collect();
     order.extend(event_ids_of(&claim_and_succeed(&fixture, 24).await));
     assert_eq!(order, events[5..]);

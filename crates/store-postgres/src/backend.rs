@@ -2,7 +2,7 @@
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::tables::{Backend, Foreseen, Memory};
+use pointsman_store::tables::{Backend, CacheState, ReadSet};
 
 use crate::tables::PgTables;
 
@@ -19,11 +19,11 @@ impl PgBackend {
 impl Backend for PgBackend {
     type Tables = PgTables;
 
-    fn begin(&mut self, foreseen: Foreseen) -> Result<Memory> {
+    fn begin(&mut self, foreseen: ReadSet) -> Result<CacheState> {
         self.tables.begin(foreseen)
     }
 
-    fn foresee(&mut self, foreseen: Foreseen) -> Result<()> {
+    fn extend_read_set(&mut self, foreseen: ReadSet) -> Result<()> {
         self.tables.prefetch(foreseen)
     }
 
@@ -39,11 +39,11 @@ impl Backend for PgBackend {
         self.tables.roll_back();
     }
 
-    fn explain(fault: &Fault) -> StoreError {
+    fn to_store_error(fault: &Fault) -> StoreError {
         crate::error::to_store_error(fault)
     }
 
-    fn rows(&self) -> u64 {
+    fn rows_written(&self) -> u64 {
         self.tables.rows_written()
     }
 }

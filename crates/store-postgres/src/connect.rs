@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use pointsman_core::nearest;
+use pointsman_core::suggestion;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Error, Socket};
@@ -333,7 +333,10 @@ fn explain_parse_error(url: &str, error: &Error) -> OpenError {
     if let Some(name) = quoted_name("unknown option `") {
         return bad_parameter(
             name,
-            nearest::unknown(name, &[OWN_PARAMETERS.as_slice(), &DRIVER_PARAMETERS].concat()),
+            suggestion::describe_unknown_name(
+                name,
+                &[OWN_PARAMETERS.as_slice(), &DRIVER_PARAMETERS].concat(),
+            ),
         );
     }
     match quoted_name("invalid value for option `").map(|name| (name, find_parameter_value(url, name))) {

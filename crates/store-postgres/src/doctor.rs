@@ -113,7 +113,8 @@ async fn run_check<T>(
         Err(_) => {
             let found = format!("check failed: no response within {} s", CHECK_TIMEOUT.as_secs());
             findings.push(
-                Finding::fault(name, found).advise("Check whether the server responds to other clients."),
+                Finding::fault(name, found)
+                    .with_advice("Check whether the server responds to other clients."),
             );
             None
         }
@@ -124,7 +125,7 @@ async fn run_check<T>(
 fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
     let text = error.to_string();
     match text.rsplit_once("; ") {
-        Some((problem, advice)) => Finding::fault(name, problem).advise(capitalize(advice)),
+        Some((problem, advice)) => Finding::fault(name, problem).with_advice(capitalize(advice)),
         None => Finding::fault(name, text),
     }
 }

@@ -1,6 +1,6 @@
 //! Converts rules and tenants to the columns of the documented tables.
 
-use pointsman_core::{Place, Rule, RuleKind, Tenant};
+use pointsman_core::{Rule, RuleKind, RuleScope, Tenant};
 use pointsman_store::error::Result;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -19,16 +19,16 @@ pub(crate) fn canvas_id(tenant: Option<&Tenant>) -> Uuid {
 }
 
 /// The `event_space` of a rule's target.
-pub(crate) fn event_space(place: &Place) -> &'static str {
+pub(crate) fn event_space(place: &RuleScope) -> &'static str {
     match place {
-        Place::Handler(_) => "WORKER",
-        Place::Collection(_) => "SYNC",
-        Place::Schedule(_) => "CRON",
-        Place::Chain(_) => "ORDER",
+        RuleScope::Handler(_) => "WORKER",
+        RuleScope::Collection(_) => "SYNC",
+        RuleScope::Schedule(_) => "CRON",
+        RuleScope::Chain(_) => "ORDER",
     }
 }
 
-fn decode_rule_target(space: &str, name: &str) -> Option<Place> {
+fn decode_rule_target(space: &str, name: &str) -> Option<RuleScope> {
     let space = match space {
         "WORKER" => "handler",
         "SYNC" => "collection",
@@ -36,7 +36,7 @@ fn decode_rule_target(space: &str, name: &str) -> Option<Place> {
         "ORDER" => "chain",
         _ => return None,
     };
-    Place::read(space, name)
+    RuleScope::parse(space, name)
 }
 
 /// True if a row of `write/rules` is for a tenant that the store does not know yet.
@@ -59,15 +59,15 @@ pub(crate) fn read_rules(rows: &[Row]) -> Result<Vec<Rule>> {
                 "block" => RuleKind::Block,
                 _ => RuleKind::Pause,
             },
-            place,
+            scope: place,
             tenant,
-            by: read_column(row, 4)?,
+            set_by: read_column(row, 4)?,
             reason: read_column(row, 5)?,
             since: read_time(row, 6)?,
         });
     }
     let order =
-        |rule: &Rule| (rule.place.space(), rule.place.name(), rule.tenant.clone(), rule.kind.as_str());
+        |rule: &Rule| (rule.scope.kind_name(), rule.scope.name(), rule.tenant.clone(), rule.kind.as_str());
     rules.sort_by_key(order);
     Ok(rules)
 }

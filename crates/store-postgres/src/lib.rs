@@ -48,10 +48,10 @@ mod writer_connection;
 use std::sync::Arc;
 
 use pointsman_core::Timestamp;
-use pointsman_store::beside::Beside;
-use pointsman_store::clock::CallerTime;
-use pointsman_store::news::News;
-use pointsman_store::{Fault, Keeper, Writer};
+use pointsman_store::background_jobs::BackgroundJobs;
+use pointsman_store::caller_time::CallerTime;
+use pointsman_store::notifier::PeerNotifier;
+use pointsman_store::{BackendStore, Fault, Writer};
 
 use backend::PgBackend;
 use outbox::RefusedRows;
@@ -67,7 +67,7 @@ pub use store_copy::PgStoreCopy;
 const FIRST_TOKEN_NAME: &str = "first_token";
 
 /// The PostgreSQL store. Cheap to clone; all clones are the same store.
-pub type PostgresStore = Keeper<Postgres>;
+pub type PostgresStore = BackendStore<Postgres>;
 
 /// The PostgreSQL side of a store: connections, writer and background jobs.
 #[derive(Clone, Debug)]
@@ -76,8 +76,8 @@ pub struct Postgres {
     units_of_work: UnitOfWorkPool,
     writer: Writer<PgTables>,
     caller_time: Arc<CallerTime>,
-    notifier: Arc<News>,
-    background_jobs: Arc<Beside>,
+    notifier: Arc<PeerNotifier>,
+    background_jobs: Arc<BackgroundJobs>,
     endpoint: Arc<Endpoint>,
     refused_rows: Arc<RefusedRows>,
 }
@@ -93,11 +93,11 @@ impl Postgres {
         migrate::migrate(&session, &endpoint, migrate::NEWEST_LAYOUT).await?;
         migrate::check_schema_complete(&session, &endpoint).await?;
         pool.add_idle(session);
-        let caller_time = Arc::new(CallerTime::starting(now));
+        let caller_time = Arc::new(CallerTime::starting_at(now));
         let writer = start_writer(pool.clone(), endpoint.address(), caller_time.clone(), now).await?;
-        let notifier = Arc::new(News::default());
-        writer.overhear(notifier.clone());
-        let background_jobs = Arc::new(Beside::default());
+        let notifier = Arc::new(PeerNotifier::default());
+        writer.set_commit_hook(notifier.clone());
+        let background_jobs = Arc::new(BackgroundJobs::default());
         let postgres = Self {
             pool,
             units_of_work,
@@ -109,7 +109,7 @@ impl Postgres {
             refused_rows: Arc::default(),
         };
         postgres.start_background_jobs();
-        Ok(Keeper::new(writer, postgres))
+        Ok(BackendStore::new(writer, postgres))
     }
 
     /// Reads the clock of the database server, without changing anything there. Pass the time of this clock
@@ -140,13 +140,13 @@ impl Postgres {
     /// Returns the hash of the token that all nodes on this database accept: the stored one, or this one, which is
     /// stored if there is none.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.first_text(FIRST_TOKEN_NAME, sha256).await
+        self.writer.get_or_init_text(FIRST_TOKEN_NAME, sha256).await
     }
 
     /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
     pub fn write_counts(&self) -> (u64, u64, u64) {
-        let work = self.writer.work();
-        (work.commits(), work.rows(), self.notifier.sent())
+        let work = self.writer.status();
+        (work.commit_count(), work.rows_written(), self.notifier.messages_sent())
     }
 
     /// Drops expired partitions now, without waiting for the next run; returns their number.
@@ -175,7 +175,7 @@ impl Postgres {
                 writer.clone(),
             )));
         }
-        self.background_jobs.run(jobs);
+        self.background_jobs.add_handles(jobs);
     }
 }
 

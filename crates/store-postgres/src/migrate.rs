@@ -3,7 +3,7 @@
 //! Any number of nodes may start at once: an advisory lock lets one check and migrate at a time, and the next ones find
 //! everything done. A migration is applied completely or not at all.
 
-use pointsman_store::finding::age;
+use pointsman_store::finding::format_age;
 use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
 
@@ -172,7 +172,7 @@ impl<'a> Migrator<'a> {
         let rows = found_rows.map_err(|error| self.to_open_error(&error))?;
         let descriptions = rows.iter().map(|row| {
             let (pid, role, program): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
-            format!("{program} of {role}, pid {pid}, for {}", age(row.get(3)))
+            format!("{program} of {role}, pid {pid}, for {}", format_age(row.get(3)))
         });
         let holders = descriptions.collect::<Vec<_>>().join(", and ");
         Ok(match rows.first() {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak};
 
 use futures::future::poll_fn;
 use pointsman_core::EventId;
-use pointsman_core::store::Signal;
+use pointsman_core::store::StoreSignal;
 use pointsman_store::Writer;
-use pointsman_store::news::{LOOK, News, RECONNECT, SHARED};
+use pointsman_store::notifier::{COALESCE_WINDOW, POLL_INTERVAL, PeerNotifier, RECONNECT_DELAY};
 use tokio_postgres::AsyncMessage;
 
 use crate::connect::Endpoint;
@@ -18,17 +18,17 @@ use crate::session::query;
 use crate::tables::PgTables;
 
 /// Sends notifications to the other nodes, as long as the store is open.
-pub(crate) async fn send_notifications(notifier: Weak<News>, pool: Pool) {
+pub(crate) async fn send_notifications(notifier: Weak<PeerNotifier>, pool: Pool) {
     loop {
         let Some(notifier_handle) = notifier.upgrade() else { return };
-        let Some(payload) = notifier_handle.next().await else { continue };
+        let Some(payload) = notifier_handle.next_message().await else { continue };
         let sent = pool.read_statement(payload, |session, payload| {
             Box::pin(
                 async move { Ok(session.query(query!("notifications/notify", TEXT), &[payload]).await?) },
             )
         });
         match sent.await {
-            Ok(_) => notifier_handle.was_sent(),
+            Ok(_) => notifier_handle.count_sent_message(),
             Err(error) => {
                 tracing::debug!(
                     %error,
@@ -36,13 +36,13 @@ pub(crate) async fn send_notifications(notifier: Weak<News>, pool: Pool) {
                 )
             }
         }
-        tokio::time::sleep(SHARED).await;
+        tokio::time::sleep(COALESCE_WINDOW).await;
     }
 }
 
 /// Listens for notifications, and reconnects when the connection is lost.
 pub(crate) async fn listen_for_notifications(
-    notifier: Arc<News>,
+    notifier: Arc<PeerNotifier>,
     endpoint: Endpoint,
     writer: Writer<PgTables>,
 ) {
@@ -50,12 +50,12 @@ pub(crate) async fn listen_for_notifications(
         if let Err(error) = listen_until_disconnected(&notifier, &endpoint, &writer).await {
             tracing::debug!(%error, "notification listener disconnected; reconnecting, polling meanwhile");
         }
-        tokio::time::sleep(RECONNECT).await;
+        tokio::time::sleep(RECONNECT_DELAY).await;
     }
 }
 
 async fn listen_until_disconnected(
-    notifier: &News,
+    notifier: &PeerNotifier,
     endpoint: &Endpoint,
     writer: &Writer<PgTables>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -68,10 +68,10 @@ async fn listen_until_disconnected(
             done = &mut listening, if !is_listening => {
                 done?;
                 is_listening = true;
-                notifier.may_have_missed(writer);
+                notifier.assume_missed_messages(writer);
             }
             message = poll_fn(|cx| connection.poll_message(cx)) => match message {
-                Some(Ok(AsyncMessage::Notification(notification))) => notifier.hear(notification.payload(), writer),
+                Some(Ok(AsyncMessage::Notification(notification))) => notifier.handle_message(notification.payload(), writer),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err("the server closed the connection".into()),
@@ -91,21 +91,21 @@ struct ObservedState {
 
 /// Polls for changes, so that nothing waits longer than the interval if the listener is disconnected; also finds rules
 /// that were written in SQL.
-pub(crate) async fn poll_for_changes(notifier: Arc<News>, pool: Pool, writer: Writer<PgTables>) {
+pub(crate) async fn poll_for_changes(notifier: Arc<PeerNotifier>, pool: Pool, writer: Writer<PgTables>) {
     let mut previous = ObservedState::default();
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         let Ok(found) = read_observed_state(&pool).await else { continue };
-        notifier.others_are_there(found.live_nodes > 1);
+        notifier.set_has_peers(found.live_nodes > 1);
         if found.last_event > previous.last_event {
-            writer.tell(Signal::Journal(found.last_event));
+            writer.notify_listeners(StoreSignal::JournalGrew(found.last_event));
         }
         if found.version != previous.version && found.live_nodes > 1 {
-            writer.tell(Signal::Work);
+            writer.notify_listeners(StoreSignal::TasksReady);
         }
         let reloaded = match found.rules_digest == previous.rules_digest {
             true => Ok(()),
-            false => writer.run(|txn| txn.rules_changed(txn.state.last_seen())).await,
+            false => writer.run(|txn| txn.reload_rules(txn.state.last_observed_time())).await,
         };
         if reloaded.is_ok() {
             previous = found;

@@ -8,13 +8,13 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::outage::Outage;
-use pointsman_core::store::{Emission, Idempotency, StoreError};
+use pointsman_core::outage::OutageTracker;
+use pointsman_core::store::{EmitBatch, IdempotencyKey, StoreError};
 use pointsman_core::{HandlingKey, NewEvent, ObjectKey, Tenant};
-use pointsman_store::clock::CallerTime;
+use pointsman_store::caller_time::CallerTime;
 use pointsman_store::error::Result;
-use pointsman_store::news::News;
-use pointsman_store::{Asked, Place, Txn, Writer, foresee_emissions};
+use pointsman_store::notifier::PeerNotifier;
+use pointsman_store::{JobPosition, JobRequest, Txn, Writer, add_emissions_to_read_set};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
@@ -51,7 +51,7 @@ struct OutboxState {
     /// The number of the last waiting row.
     last_waiting: Option<i64>,
     /// The parts of them that determine the read set.
-    expected_emissions: Vec<Emission>,
+    expected_emissions: Vec<EmitBatch>,
 }
 
 /// Why rows were not drained.
@@ -63,7 +63,7 @@ enum DrainError {
 
 /// Drains the outbox, as long as the store is open.
 pub(crate) async fn run_drainer(
-    notifier: Arc<News>,
+    notifier: Arc<PeerNotifier>,
     pool: Pool,
     writer: Writer<PgTables>,
     caller_time: Arc<CallerTime>,
@@ -75,14 +75,16 @@ pub(crate) async fn run_drainer(
     let _ = drainer.drain_orphaned_rows().await;
     let _ = drainer.count_refused_rows().await;
     let mut last_cleanup = Instant::now();
-    let mut outage = Outage::default();
+    let mut outage = OutageTracker::default();
     loop {
         let (drained, now) = (drainer.drain().await, std::time::Instant::now());
         match &drained {
-            Ok(_) if outage.works(now).is_some() => tracing::info!("draining the outbox works again"),
+            Ok(_) if outage.record_success(now).is_some() => {
+                tracing::info!("draining the outbox works again")
+            }
             Ok(_) => {}
             Err(StoreError::Closed) => return,
-            Err(error) if outage.failed(now).is_some() => {
+            Err(error) if outage.record_failure(now).is_some() => {
                 tracing::warn!(
                     %error,
                     "could not drain the outbox; events emitted in SQL wait; run `pointsman doctor` if it persists"
@@ -106,7 +108,7 @@ pub(crate) async fn run_drainer(
             }
         }
         tokio::select! {
-            () = notifier.outbox.notified() => poll_interval = MIN_POLL_INTERVAL,
+            () = notifier.outbox_signal.notified() => poll_interval = MIN_POLL_INTERVAL,
             () = sleep(poll_interval) => {}
         }
     }
@@ -147,7 +149,7 @@ impl OutboxDrainer {
     async fn drain_rows(
         &self,
         numbers: RangeInclusive<i64>,
-        expected_emissions: Vec<Emission>,
+        expected_emissions: Vec<EmitBatch>,
     ) -> std::result::Result<usize, StoreError> {
         match self.drain_batch(numbers.clone(), outbox::MAX_ROWS, expected_emissions).await {
             Err(DrainError::RejectedRow(..)) => {}
@@ -169,16 +171,19 @@ impl OutboxDrainer {
         &self,
         numbers: RangeInclusive<i64>,
         max_rows: i64,
-        expected_emissions: Vec<Emission>,
+        expected_emissions: Vec<EmitBatch>,
     ) -> std::result::Result<usize, DrainError> {
         let (now, rejected) = (self.caller_time.now(), Arc::new(RejectedRowCell::new()));
-        let request =
-            Asked { place: Place::First, with: (expected_emissions, None), foresee: foresee_emissions };
+        let request = JobRequest {
+            position: JobPosition::First,
+            input: (expected_emissions, None),
+            add_to_read_set: add_emissions_to_read_set,
+        };
         let rejected_in_drain = rejected.clone();
         let drain = move |txn: &mut Txn<'_, PgTables>, _| {
             outbox::drain(txn, numbers, max_rows, now, &rejected_in_drain)
         };
-        match (self.writer.run_asked(request, drain).await, rejected.get()) {
+        match (self.writer.run_job(request, drain).await, rejected.get()) {
             (Ok(drained), _) => Ok(self.record_drained(&drained)),
             (Err(_), Some((n, reason))) => Err(DrainError::RejectedRow(*n, reason.clone())),
             (Err(error), None) => Err(DrainError::Store(error)),
@@ -301,37 +306,37 @@ fn read_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgress
 }
 
 /// The object and the idempotency key of a row, for the read set. None if the row is not an event.
-fn read_expected_emission(row: &Row) -> Result<Option<Emission>> {
+fn read_expected_emission(row: &Row) -> Result<Option<EmitBatch>> {
     let (kind, tenant): (&str, &str) = (read_column(row, 8)?, read_column(row, 9)?);
     let (key, idempotency_key): (Option<&str>, Option<&str>) = (read_column(row, 10)?, read_column(row, 11)?);
     let (Ok(kind), Ok(tenant)) = (HandlingKey::new(kind), Tenant::new(tenant)) else { return Ok(None) };
     let Ok(key) = key.map(ObjectKey::new).transpose() else { return Ok(None) };
     let idempotency_key = idempotency_key.filter(|key| outbox::is_idempotency_key(key));
-    let idempotency = idempotency_key.map(|key| Idempotency {
+    let idempotency = idempotency_key.map(|key| IdempotencyKey {
         tenant: tenant.clone(),
         key: key.into(),
-        digest: Default::default(),
+        request_digest: Default::default(),
     });
-    let event = NewEvent { key, tenant, ..NewEvent::of(kind) };
-    Ok(Some(Emission { events: vec![event], idempotency }))
+    let event = NewEvent { key, tenant, ..NewEvent::new(kind) };
+    Ok(Some(EmitBatch { events: vec![event], idempotency }))
 }
 
 #[cfg(test)]
 mod tests {
     use pointsman_core::Timestamp;
-    use pointsman_testing::shared;
+    use pointsman_testing::shared_postgres;
 
     use super::*;
     use crate::Postgres;
 
     #[tokio::test]
     async fn old_receipts_keys_and_refused_rows_are_deleted() {
-        let url = shared().unwrap().create_database().unwrap();
+        let url = shared_postgres().unwrap().create_database().unwrap();
         let store = Postgres::open(&url, Timestamp::from_millis(1_800_000_000_000)).await.unwrap();
         let (pool, writer, caller_time) =
             (store.pool.clone(), store.writer.clone(), store.caller_time.clone());
         let drainer = OutboxDrainer { pool, writer, caller_time, refused_rows: Arc::default() };
-        let (server, database) = (shared().unwrap(), url.rsplit('/').next().unwrap());
+        let (server, database) = (shared_postgres().unwrap(), url.rsplit('/').next().unwrap());
         let insert_old_and_new = "
             CREATE FUNCTION ago(i bigint) RETURNS bigint LANGUAGE sql AS
                 $$ SELECT extract(epoch FROM now() - (i - 0.5) * interval '1 minute')::bigint * 1000000 $$;

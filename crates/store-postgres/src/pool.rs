@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, join};
 use pointsman_core::store::{self, StoreError};
-use pointsman_store::Readable;
+use pointsman_store::ReadOutageLog;
 use pointsman_store::error::{Fault, Result};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
@@ -39,7 +39,7 @@ pub(crate) struct Pool {
     endpoint: Arc<Endpoint>,
     idle: Arc<Mutex<Vec<Session>>>,
     permits: Arc<Semaphore>,
-    readable: Arc<Readable>,
+    readable: Arc<ReadOutageLog>,
 }
 
 /// The consistency that a read needs.
@@ -73,7 +73,7 @@ impl Pool {
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
         let answer = self.run_read(ReadScope::Transaction, input, read).await;
-        self.readable.note(&answer);
+        self.readable.record_read(&answer);
         answer
     }
 
@@ -85,7 +85,7 @@ impl Pool {
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
         let answer = self.run_read(ReadScope::SingleStatement, input, read).await;
-        self.readable.note(&answer);
+        self.readable.record_read(&answer);
         answer
     }
 

@@ -3,13 +3,15 @@
 //! A query that reads a whole row selects its columns in the order given here, from any `index` on, so that columns of
 //! other tables may precede and follow.
 
-use pointsman_core::chain::NodeId;
+use pointsman_core::chain::ChainNodeId;
 use pointsman_core::fire::Fire;
-use pointsman_core::order::{Order, Origin};
-use pointsman_core::task::{Attempt, Lease, Life};
+use pointsman_core::order::{Order, OrderOrigin};
+use pointsman_core::task::{Attempt, Lease, TaskLifecycle};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Known, Live, Numbered, Past, Phase, end_of};
+use pointsman_store::row::{
+    ActiveTaskRow, ArchivedTaskRow, ChainRow, OrderRow, TaskPhase, decode_attempt_end,
+};
 use pointsman_store::views::EventColumns;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -40,16 +42,16 @@ pub(crate) fn read_u32(row: &Row, index: usize) -> Result<u32> {
     u32::try_from(read_column::<i64>(row, index)?).map_err(Fault::damaged)
 }
 
-pub(crate) fn read_phase(row: &Row, index: usize) -> Result<Phase> {
+pub(crate) fn read_phase(row: &Row, index: usize) -> Result<TaskPhase> {
     decode_phase(read_column(row, index)?)
 }
 
-pub(crate) fn read_optional_phase(row: &Row, index: usize) -> Result<Option<Phase>> {
+pub(crate) fn read_optional_phase(row: &Row, index: usize) -> Result<Option<TaskPhase>> {
     read_column::<Option<i16>>(row, index)?.map(decode_phase).transpose()
 }
 
-fn decode_phase(code: i16) -> Result<Phase> {
-    Phase::from_code(code.into()).ok_or_else(|| Fault::damaged("a task's phase"))
+fn decode_phase(code: i16) -> Result<TaskPhase> {
+    TaskPhase::from_code(code.into()).ok_or_else(|| Fault::damaged("a task's phase"))
 }
 
 /// Reads the bucket of a key in its queue's round robin.
@@ -59,7 +61,7 @@ pub(crate) fn read_bucket(row: &Row, index: usize) -> Result<Option<u16>> {
 
 /// An unfinished task: seq, queue, event, ord, phase, lane, place, crowd, bucket, sync, stage, priority, score, rank,
 /// due, attempt, retries, crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error.
-pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<Live> {
+pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow> {
     let phase = read_phase(row, index + 4)?;
     let (lane, place): (Option<i64>, Option<i64>) =
         (read_column(row, index + 5)?, read_column(row, index + 6)?);
@@ -73,34 +75,34 @@ pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<Live> {
         })
     };
     let reason: Option<i16> = read_column(row, index + 26)?;
-    let life = Life {
-        state: Live::state(phase, read_time(row, index + 14)?, lease, reason.map(i64::from))?,
+    let life = TaskLifecycle {
+        state: ActiveTaskRow::decode_state(phase, read_time(row, index + 14)?, lease, reason.map(i64::from))?,
         attempt: read_u32(row, index + 15)?,
         retries: read_u32(row, index + 16)?,
         crashes: read_u32(row, index + 17)?,
         late: read_column(row, index + 18)?,
-        laned: lane.is_some(),
-        ordered: place.is_some(),
+        has_lane: lane.is_some(),
+        in_lane: place.is_some(),
     };
-    Ok(Live {
+    Ok(ActiveTaskRow {
         seq: TaskSeq(read_column(row, index)?),
         queue: read_column(row, index + 1)?,
         event: read_optional_event_id(row, index + 2)?,
         order: read_column(row, index + 3)?,
         phase,
         lane,
-        place,
-        crowd: read_column(row, index + 7)?,
-        bucket: read_bucket(row, index + 8)?,
-        sync: read_column(row, index + 9)?,
+        lane_position: place,
+        concurrency_group: read_column(row, index + 7)?,
+        key_bucket: read_bucket(row, index + 8)?,
+        is_sync: read_column(row, index + 9)?,
         stage: read_column(row, index + 10)?,
         priority: read_column(row, index + 11)?,
         score: read_column(row, index + 12)?,
         rank: read_column(row, index + 13)?,
-        prev_sent: read_optional_event_id(row, index + 23)?,
-        planned: read_optional_time(row, index + 24)?,
-        created: read_time(row, index + 25)?,
-        started,
+        prev_sent_event: read_optional_event_id(row, index + 23)?,
+        planned_at: read_optional_time(row, index + 24)?,
+        created_at: read_time(row, index + 25)?,
+        started_at: started,
         error: read_column(row, index + 27)?,
         life,
     })
@@ -111,32 +113,32 @@ pub(crate) const ACTIVE_TASK_COLUMNS: usize = 28;
 
 /// An ended task: seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late,
 /// laned, prev_sent, planned, created, started, finished, error, result.
-pub(crate) fn read_archived_task(row: &Row, index: usize) -> Result<Past> {
+pub(crate) fn read_archived_task(row: &Row, index: usize) -> Result<ArchivedTaskRow> {
     let (status, reason): (i16, Option<i16>) = (read_column(row, index + 5)?, read_column(row, index + 6)?);
-    let life = Life {
-        state: Past::state(status.into(), reason.map(i64::from))?,
+    let life = TaskLifecycle {
+        state: ArchivedTaskRow::decode_state(status.into(), reason.map(i64::from))?,
         attempt: read_u32(row, index + 10)?,
         retries: read_u32(row, index + 11)?,
         crashes: read_u32(row, index + 12)?,
         late: read_column(row, index + 13)?,
-        laned: read_column(row, index + 14)?,
-        ordered: false,
+        has_lane: read_column(row, index + 14)?,
+        in_lane: false,
     };
-    Ok(Past {
+    Ok(ArchivedTaskRow {
         seq: TaskSeq(read_column(row, index)?),
         queue: read_column(row, index + 1)?,
         event: read_optional_event_id(row, index + 2)?,
         collection: read_column(row, index + 3)?,
         key: read_column(row, index + 4)?,
-        sync: read_column(row, index + 7)?,
+        is_sync: read_column(row, index + 7)?,
         stage: read_column(row, index + 8)?,
         priority: read_column(row, index + 9)?,
         life,
-        prev_sent: read_optional_event_id(row, index + 15)?,
-        planned: read_optional_time(row, index + 16)?,
-        created: read_time(row, index + 17)?,
-        started: read_optional_time(row, index + 18)?,
-        finished: read_time(row, index + 19)?,
+        prev_sent_event: read_optional_event_id(row, index + 15)?,
+        planned_at: read_optional_time(row, index + 16)?,
+        created_at: read_time(row, index + 17)?,
+        started_at: read_optional_time(row, index + 18)?,
+        finished_at: read_time(row, index + 19)?,
         error: read_column(row, index + 20)?,
         result: read_column(row, index + 21)?,
     })
@@ -160,37 +162,37 @@ pub(crate) fn read_event(row: &Row, index: usize) -> Result<Event> {
         cause_task: read_column(row, index + 9)?,
         depth: u16::try_from(read_column::<i32>(row, index + 10)?).map_err(Fault::damaged)?,
     };
-    columns.event()
+    columns.into_event()
 }
 
 /// An order: n, key, node, tenant, value, priority, planned, created, started, suspended, task, running (whether its
 /// task is locked), origin, depth, stepped, halted_by, took_on_error.
-pub(crate) fn read_order(row: &Row, index: usize) -> Result<Numbered> {
+pub(crate) fn read_order(row: &Row, index: usize) -> Result<OrderRow> {
     let origin = match read_optional_event_id(row, index + 12)? {
         Some(event) => {
             let depth = u16::try_from(read_column::<i64>(row, index + 13)?).map_err(Fault::damaged)?;
-            Some(Origin { event, depth })
+            Some(OrderOrigin { event, depth })
         }
         None => None,
     };
     let order = Order {
         key: read_column::<&str>(row, index + 1)?.parse().map_err(Fault::damaged)?,
-        node: NodeId::new(read_column::<&str>(row, index + 2)?).map_err(Fault::damaged)?,
+        node: ChainNodeId::new(read_column::<&str>(row, index + 2)?).map_err(Fault::damaged)?,
         tenant: Tenant::new(read_column::<&str>(row, index + 3)?).map_err(Fault::damaged)?,
-        value: Json::trusted(read_column::<&str>(row, index + 4)?),
+        value: Json::from_trusted(read_column::<&str>(row, index + 4)?),
         priority: Priority::try_from(read_column::<i64>(row, index + 5)?).map_err(Fault::damaged)?,
-        planned: read_optional_time(row, index + 6)?,
-        created: read_time(row, index + 7)?,
-        started: read_optional_time(row, index + 8)?,
+        planned_at: read_optional_time(row, index + 6)?,
+        created_at: read_time(row, index + 7)?,
+        started_at: read_optional_time(row, index + 8)?,
         suspended: read_column(row, index + 9)?,
         task: read_optional_task_seq(row, index + 10)?,
-        running: read_column(row, index + 11)?,
+        step_running: read_column(row, index + 11)?,
         origin,
-        stepped: read_column(row, index + 14)?,
-        halted_by: read_optional_task_seq(row, index + 15)?,
+        step_succeeded: read_column(row, index + 14)?,
+        suspended_by_task: read_optional_task_seq(row, index + 15)?,
         took_on_error: read_column(row, index + 16)?,
     };
-    Ok(Numbered { n: read_column(row, index)?, order })
+    Ok(OrderRow { number: read_column(row, index)?, order })
 }
 
 /// Number of columns of an order.
@@ -202,7 +204,7 @@ pub(crate) fn read_attempt(row: &Row, index: usize) -> Result<Attempt> {
         number: read_u32(row, index)?,
         started_at: read_time(row, index + 1)?,
         ended_at: read_time(row, index + 2)?,
-        end: end_of(read_column::<i16>(row, index + 3)?.into())?,
+        outcome: decode_attempt_end(read_column::<i16>(row, index + 3)?.into())?,
         error: read_column(row, index + 4)?,
     })
 }
@@ -210,8 +212,8 @@ pub(crate) fn read_attempt(row: &Row, index: usize) -> Result<Attempt> {
 /// A row of the fire ledger: planned, at, outcome, event, task.
 pub(crate) fn read_fire(row: &Row) -> Result<Fire> {
     Ok(Fire {
-        planned: read_time(row, 0)?,
-        at: read_time(row, 1)?,
+        planned_at: read_time(row, 0)?,
+        recorded_at: read_time(row, 1)?,
         outcome: serde_json::from_str(read_column(row, 2)?).map_err(Fault::damaged)?,
         event: read_optional_event_id(row, 3)?,
         task: read_column::<Option<&str>>(row, 4)?.map(TaskId::from_text),
@@ -219,10 +221,10 @@ pub(crate) fn read_fire(row: &Row) -> Result<Fire> {
 }
 
 /// A chain: def, defined, state.
-pub(crate) fn read_chain(row: &Row) -> Result<Known> {
-    Ok(Known {
+pub(crate) fn read_chain(row: &Row) -> Result<ChainRow> {
+    Ok(ChainRow {
         chain: serde_json::from_str(read_column(row, 0)?).map_err(Fault::damaged)?,
-        defined: read_column(row, 1)?,
+        is_defined: read_column(row, 1)?,
         state: serde_json::from_str(read_column(row, 2)?).map_err(Fault::damaged)?,
     })
 }

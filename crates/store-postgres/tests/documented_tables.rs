@@ -7,7 +7,7 @@ mod single_database;
 use std::time::Duration;
 
 use pointsman_core::Timestamp;
-use pointsman_core::task::why::GateKind;
+use pointsman_core::task::gates::GateKind;
 use pointsman_store_conformance::world::*;
 use single_database::SingleDatabase;
 use uuid::Uuid;

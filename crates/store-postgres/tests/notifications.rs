@@ -13,7 +13,7 @@ use common::test_database::TestDatabase;
 use futures::future::join_all;
 use pointsman_core::EventId;
 use pointsman_core::store::{
-    Claim, Claimant, Claimed, Journal, Listener, NodeId, Queue, Registry, Signal, Store,
+    ClaimRequest, Claimant, ClaimedTask, Journal, NodeId, Queue, Registry, Store, StoreListener, StoreSignal,
 };
 use pointsman_store_conformance::world::{Plan, emission, ending, event, handler, succeeded};
 use pointsman_store_postgres::{Postgres, PostgresStore};
@@ -31,11 +31,11 @@ struct ObservedSignals {
 
 struct SignalRecorder(watch::Sender<ObservedSignals>);
 
-impl Listener for SignalRecorder {
+impl StoreListener for SignalRecorder {
     fn heard(&self, signal: Signal) {
         self.0.send_modify(|signals| match signal {
-            Signal::Journal(last_event) => signals.last_event = signals.last_event.max(Some(last_event)),
-            Signal::Work => signals.work_signals += 1,
+            StoreSignal::Journal(last_event) => signals.last_event = signals.last_event.max(Some(last_event)),
+            StoreSignal::Work => signals.work_signals += 1,
         });
     }
 }
@@ -69,7 +69,7 @@ impl TestNode {
     /// Claims all claimable tasks.
     async fn claim(&self) -> Vec<Claimed> {
         let handlers = Arc::new([handler("index")].into());
-        let claim = Claim { by: Claimant::Node(self.id), handlers, max: 100 };
+        let claim = ClaimRequest { by: Claimant::Node(self.id), handlers, max: 100 };
         self.store.claim(claim, now()).await.unwrap().tasks
     }
 

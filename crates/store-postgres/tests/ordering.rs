@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Emission, Journal, Read};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{EmitBatch, Journal, JournalQuery};
 use pointsman_core::{Event, EventId, HandlingKey, Json, NewEvent, ObjectKey};
 use pointsman_testing::Chance;
 use test_store::{TEST_TIMEOUT, TestStore, now};
@@ -73,7 +73,7 @@ async fn emit_directly(store_node: &TestStore) {
             value: Json::of(&n).unwrap(),
             ..NewEvent::of(HandlingKey::new("direct").unwrap())
         };
-        let emission = Emission { events: vec![event], idempotency: None };
+        let emission = EmitBatch { events: vec![event], idempotency: None };
         let (answers, _) = store_node.store.append(vec![emission], None, now()).await.unwrap();
         assert!(answers.iter().all(Result::is_ok));
         sleep_randomly(&mut rng, 2).await;
@@ -88,7 +88,13 @@ async fn follow_journal(store_node: &TestStore, seed: u64, ended: &AtomicBool) -
     loop {
         let is_last_read = ended.load(Ordering::Acquire);
         let limit = 1 + rng.below(50);
-        let read = Read { after: cursor, until: None, filter: Filter::default(), limit, backwards: false };
+        let read = JournalQuery {
+            after: cursor,
+            until: None,
+            filter: EventFilter::default(),
+            limit,
+            backwards: false,
+        };
         let page = store_node.store.read(read).await.unwrap();
         assert!(!page.extent.is_torn(cursor));
         if page.events.is_empty() && is_last_read {

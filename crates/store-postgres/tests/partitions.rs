@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Ending, Store};
+use pointsman_core::store::{FinishedAttempt, Store};
 use pointsman_store_conformance::Harness;
 use pointsman_store_conformance::world::*;
 use pointsman_store_postgres::{Postgres, PostgresStore};
@@ -108,7 +108,7 @@ async fn expired_partitions_are_dropped_and_needed_rows_stay() {
     let kept = world.emit(event("record").key("kept").value(value)).await;
     let task = world.claim_one().await;
     let logs = vec![line(world.now, "said once")];
-    world.end(Ending { logs, ..ending(&task, failed()) }).await.expect("ours");
+    world.end(FinishedAttempt { logs, ..ending(&task, failed()) }).await.expect("ours");
     for _ in 0..10 {
         world.emit_many(100, event("record").key("gone")).await;
     }

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use common::invariants::check_invariants;
 use common::load::{Load, TEST_TIMEOUT, now, query_rows, with_listen_url};
 use pointsman_core::Timestamp;
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Read, Store};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{JournalQuery, Store};
 use pointsman_store_conformance::{self as conformance, Harness};
 use pointsman_store_postgres::Postgres;
 use pointsman_testing::{PgBouncer, Settings};
@@ -145,7 +145,7 @@ async fn assert_emits_in_sql(listening: Listening) {
                 let read = Read {
                     after: pointsman_core::EventId::ZERO,
                     until: None,
-                    filter: Filter::default(),
+                    filter: EventFilter::default(),
                     limit: 10,
                     backwards: false,
                 };

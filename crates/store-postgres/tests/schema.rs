@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{Emission, Journal, Store};
+use pointsman_core::store::{EmitBatch, Journal, Store};
 use pointsman_core::{HandlingKey, NewEvent};
 use pointsman_store_postgres::Postgres;
 use pointsman_testing::shared;
@@ -121,7 +121,7 @@ async fn data_of_an_older_layout_survives_migration() {
         key: Some(pointsman_core::ObjectKey::new("a").unwrap()),
         ..NewEvent::of(HandlingKey::new("record").unwrap())
     };
-    let emission = Emission { events: vec![event], idempotency: None };
+    let emission = EmitBatch { events: vec![event], idempotency: None };
     let (receipts, _) = store.append(vec![emission], None, now()).await.unwrap();
     let sequenced = &receipts[0].as_ref().unwrap().events[0];
     assert_eq!(sequenced.prev.map(|prev| prev.get()), Some(5000));

@@ -2,7 +2,7 @@
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::Fault;
-use pointsman_store::tables::{Backend, Foreseen, Memory};
+use pointsman_store::tables::{Backend, CacheState, ReadSet};
 use rusqlite::Connection;
 
 use crate::error::{self, Result};
@@ -36,9 +36,9 @@ impl SqliteBackend {
 impl Backend for SqliteBackend {
     type Tables = SqliteTables;
 
-    fn begin(&mut self, _foreseen: Foreseen) -> Result<Memory> {
+    fn begin(&mut self, _foreseen: ReadSet) -> Result<CacheState> {
         self.conn().prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        Ok(Memory::Current)
+        Ok(CacheState::Fresh)
     }
 
     fn tables(&self) -> &SqliteTables {
@@ -62,11 +62,11 @@ impl Backend for SqliteBackend {
         }
     }
 
-    fn explain(fault: &Fault) -> StoreError {
+    fn to_store_error(fault: &Fault) -> StoreError {
         error::to_store_error(fault)
     }
 
-    fn rows(&self) -> u64 {
+    fn rows_written(&self) -> u64 {
         self.conn().total_changes()
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pointsman_store::Work;
+use pointsman_store::WriterStatus;
 use rusqlite::Connection;
 
 /// The interval at which the thread checks whether a checkpoint is due.
@@ -29,7 +29,7 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(crate) fn start(path: &Path, work: Arc<Work>) -> std::io::Result<Self> {
+    pub(crate) fn start(path: &Path, work: Arc<WriterStatus>) -> std::io::Result<Self> {
         let conn = Connection::open(path).map_err(std::io::Error::other)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -56,16 +56,16 @@ impl Drop for Checkpointer {
     }
 }
 
-fn run_checkpoints(conn: &Connection, work: &Work, stopped: &AtomicBool) {
+fn run_checkpoints(conn: &Connection, work: &WriterStatus, stopped: &AtomicBool) {
     let (mut rows, mut commits) = (0, 0);
     while !stopped.load(Ordering::Acquire) {
         thread::park_timeout(CHECK_INTERVAL);
-        if work.rows().saturating_sub(rows) < ROWS_PER_CHECKPOINT
-            && work.commits().saturating_sub(commits) < COMMITS_PER_CHECKPOINT
+        if work.rows_written().saturating_sub(rows) < ROWS_PER_CHECKPOINT
+            && work.commit_count().saturating_sub(commits) < COMMITS_PER_CHECKPOINT
         {
             continue;
         }
-        (rows, commits) = (work.rows(), work.commits());
+        (rows, commits) = (work.rows_written(), work.commit_count());
         // The cause (a full disk, a damaged file) also fails a write, whose error is reported.
         if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
             tracing::debug!(%error, "WAL checkpoint failed; it is retried after further writes");

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statfs::{NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
-use pointsman_store::finding::{Finding, size};
-use pointsman_store::transfer::NOTE;
+use pointsman_store::finding::{Finding, format_bytes};
+use pointsman_store::store_copy::COPY_PROGRESS_TEXT;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::open::{LATEST_LAYOUT, read_layout, sibling_path};
@@ -45,7 +45,7 @@ pub fn examine(path: &Path, depth: CheckDepth) -> Vec<Finding> {
     if !meta.is_file() {
         return vec![
             Finding::fault("file", format!("{} is not a file", path.display()))
-                .advise("Use the path of a file."),
+                .with_advice("Use the path of a file."),
         ];
     }
     let mut findings = vec![
@@ -66,20 +66,24 @@ fn check_missing_file(path: &Path) -> Finding {
             Finding::ok("file", format!("{} does not exist yet; the first start creates it", path.display()))
         }
         Err(_) => Finding::fault("file", format!("{} does not exist and cannot be created", path.display()))
-            .advise(format!("Create the folder {}, and make it writable for this user.", folder.display())),
+            .with_advice(format!(
+                "Create the folder {}, and make it writable for this user.",
+                folder.display()
+            )),
     }
 }
 
 fn unreadable_file(path: &Path, error: &io::Error) -> Finding {
     Finding::fault("file", format!("{} cannot be examined: {error}", path.display()))
-        .advise("Run this as the user who runs the server.")
+        .with_advice("Run this as the user who runs the server.")
 }
 
 fn check_sizes(path: &Path, meta: &Metadata) -> Finding {
     let wal = std::fs::metadata(sibling_path(path, "-wal")).map_or(0, |meta| meta.len());
-    let found = format!("{}, {}, with {} of WAL", path.display(), size(meta.len()), size(wal));
+    let found =
+        format!("{}, {}, with {} of WAL", path.display(), format_bytes(meta.len()), format_bytes(wal));
     match wal > LARGE_WAL {
-        true => Finding::warning("file", found).advise(
+        true => Finding::warning("file", found).with_advice(
             "Something prevents WAL checkpoints: look for a backup or another reader that does not end.",
         ),
         false => Finding::ok("file", found),
@@ -89,8 +93,9 @@ fn check_sizes(path: &Path, meta: &Metadata) -> Finding {
 /// Checks that this user can use the file, and that others cannot read it: it contains every payload.
 fn check_permissions(path: &Path, meta: &Metadata) -> Finding {
     if access(path, AccessFlags::R_OK | AccessFlags::W_OK).is_err() {
-        return Finding::fault("rights", "this user may not read and write the file")
-            .advise("Run this as the user who runs the server, or make this user the owner of the file.");
+        return Finding::fault("rights", "this user may not read and write the file").with_advice(
+            "Run this as the user who runs the server, or make this user the owner of the file.",
+        );
     }
     let describe_if_readable = |path: &Path, meta: &Metadata| {
         let mode = meta.permissions().mode() & 0o777;
@@ -103,7 +108,7 @@ fn check_permissions(path: &Path, meta: &Metadata) -> Finding {
     match readable.as_slice() {
         [] => Finding::ok("rights", "only its owner can read it"),
         files => Finding::warning("rights", format!("others may read or write {}", files.join(", ")))
-            .advise(format!("chmod 600 {}*", path.display())),
+            .with_advice(format!("chmod 600 {}*", path.display())),
     }
 }
 
@@ -114,20 +119,20 @@ fn check_disk_space(path: &Path) -> Finding {
         Err(error) => return Finding::warning("disk", format!("cannot be examined: {error}")),
     };
     let free = stat.blocks_available().saturating_mul(stat.block_size().unsigned_abs());
-    let found = format!("{} free", size(free));
+    let found = format!("{} free", format_bytes(free));
     if [NFS_SUPER_MAGIC, SMB_SUPER_MAGIC].contains(&stat.filesystem_type()) {
-        return Finding::fault("disk", "the file is on a network file system").advise(
+        return Finding::fault("disk", "the file is on a network file system").with_advice(
             "SQLite's locks and shared memory do not work there. Move it to a disk of this \
              machine, or use PostgreSQL.",
         );
     }
     match free {
-        free if free < CRITICAL_DISK_SPACE => Finding::fault("disk", found).advise(
+        free if free < CRITICAL_DISK_SPACE => Finding::fault("disk", found).with_advice(
             "Free some space now: on a full disk every commit fails. A shorter retention of journal and history \
              helps too.",
         ),
         free if free < LOW_DISK_SPACE => Finding::warning("disk", found)
-            .advise("Free some space, or shorten the retention of journal and history in the configuration."),
+            .with_advice("Free some space, or shorten the retention of journal and history in the configuration."),
         _ => Finding::ok("disk", found),
     }
 }
@@ -182,7 +187,7 @@ fn check_contents(path: &Path, depth: CheckDepth) -> Vec<Finding> {
     let unopened = |error: rusqlite::Error| {
         let advice =
             "Restore a backup if the file is damaged; use another file if this one is not Pointsman's.";
-        Finding::fault("contents", format!("cannot be read: {error}")).advise(advice)
+        Finding::fault("contents", format!("cannot be read: {error}")).with_advice(advice)
     };
     let is_unused = || {
         matches!(find_lock_holder(path), Ok(None))
@@ -227,7 +232,7 @@ fn check_database(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Vec<
     let layout = match read_layout(conn)? {
         0 if has_tables(conn)? => {
             Finding::warning("layout", "the file has tables, and none of them is Pointsman's")
-                .advise("Check that it is the right file. A server adds its own tables to it.")
+                .with_advice("Check that it is the right file. A server adds its own tables to it.")
         }
         0 => Finding::ok("layout", "the file has no tables yet; the next start creates them"),
         LATEST_LAYOUT => Finding::ok("layout", format!("{LATEST_LAYOUT}, the newest")),
@@ -235,17 +240,17 @@ fn check_database(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Vec<
             "layout",
             format!("{newer}, written by a newer version; this version supports up to {LATEST_LAYOUT}"),
         )
-        .advise("Run that version, or restore a backup made before the upgrade."),
+        .with_advice("Run that version, or restore a backup made before the upgrade."),
         older => Finding::ok(
             "layout",
             format!("{older}; the next start of this version migrates it to {LATEST_LAYOUT}"),
         )
-        .advise("Make a backup first; older versions cannot open the file after that."),
+        .with_advice("Make a backup first; older versions cannot open the file after that."),
     };
     let mut findings = vec![layout];
     if read_layout(conn)? == LATEST_LAYOUT && has_unfinished_copy(conn)? {
         let unfinished = Finding::fault("move", "a `pointsman move` to this store has not finished");
-        findings.push(unfinished.advise("Run the same `pointsman move` again, or use another target."));
+        findings.push(unfinished.with_advice("Run the same `pointsman move` again, or use another target."));
     }
     findings.push(check_integrity(conn, depth)?);
     Ok(findings)
@@ -253,7 +258,9 @@ fn check_database(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Vec<
 
 /// Whether a copy to this file has not finished.
 fn has_unfinished_copy(conn: &Connection) -> rusqlite::Result<bool> {
-    conn.query_row("SELECT count(*) > 0 FROM pointsman_meta WHERE name = ?1", [NOTE], |row| row.get(0))
+    conn.query_row("SELECT count(*) > 0 FROM pointsman_meta WHERE name = ?1", [COPY_PROGRESS_TEXT], |row| {
+        row.get(0)
+    })
 }
 
 fn has_tables(conn: &Connection) -> rusqlite::Result<bool> {
@@ -270,7 +277,7 @@ fn check_integrity(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Fin
     Ok(match results.as_slice() {
         [ok] if ok == "ok" => Finding::ok("contents", sound),
         wrong => Finding::fault("contents", wrong.join("; "))
-            .advise("Stop the server, keep a copy of the file, and restore a backup."),
+            .with_advice("Stop the server, keep a copy of the file, and restore a backup."),
     })
 }
 

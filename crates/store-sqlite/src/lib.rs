@@ -41,10 +41,10 @@ use std::sync::Arc;
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::StoreError;
-use pointsman_store::{Keeper, Txn, Writer};
+use pointsman_store::{BackendStore, Txn, Writer};
 
 pub use error::OpenError;
-pub use pointsman_store::sql::{Sql, SqlError, SqlRow, TransactError, Value};
+pub use pointsman_store::sql::{SqlError, SqlRow, SqlTransaction, SqlValue, TransactError};
 pub use store_copy::SqliteCopy;
 
 use backend::SqliteBackend;
@@ -54,7 +54,7 @@ use readers::Readers;
 use tables::SqliteTables;
 
 /// The embedded store. Cheap to clone; all clones are the same store.
-pub type SqliteStore = Keeper<Sqlite>;
+pub type SqliteStore = BackendStore<Sqlite>;
 
 /// The embedded store on SQLite: its writer, its readers and its checkpoints.
 #[derive(Clone, Debug)]
@@ -87,18 +87,18 @@ impl Sqlite {
             Writer::start(backend, "sqlite-writer", now).map_err(io_to_open_error)?.map_err(to_open_error)?;
         let (readers, checkpointer) = match location {
             DatabaseLocation::File(path) => {
-                let checkpointer = Checkpointer::start(&path, writer.work()).map_err(io_to_open_error)?;
+                let checkpointer = Checkpointer::start(&path, writer.status()).map_err(io_to_open_error)?;
                 (Readers::pool(path), Some(Arc::new(checkpointer)))
             }
             DatabaseLocation::Memory => (Readers::Writer(writer.clone()), None),
         };
-        Ok(Keeper::new(writer.clone(), Self { writer, readers, checkpointer }))
+        Ok(BackendStore::new(writer.clone(), Self { writer, readers, checkpointer }))
     }
 
     /// Returns the number of transactions committed and of rows changed since the store was opened.
     pub fn count_commits_and_rows(&self) -> (u64, u64) {
-        let work = self.writer.work();
-        (work.commits(), work.rows())
+        let work = self.writer.status();
+        (work.commit_count(), work.rows_written())
     }
 
     /// Limits the number of pages of the file; beyond it writes fail as on a full disk. `None` removes the limit. For

@@ -3,7 +3,9 @@
 use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{Task, TaskSeq};
-use pointsman_store::views::{LiveRows, PastRows, TaskPaging, few_tasks, rows_wanted};
+use pointsman_store::views::{
+    ActiveRowFilter, ArchivedRowFilter, TaskPageBuilder, choose_row_filters, page_of_tasks,
+};
 use rusqlite::Connection;
 
 use crate::error::Result;
@@ -22,7 +24,7 @@ pub(crate) fn list_tasks(
     if filter.event.is_some() {
         return list_tasks_of_event(conn, filter, before, limit);
     }
-    let mut page = TaskPaging::new(filter, limit, read_extent(conn)?);
+    let mut page = TaskPageBuilder::new(filter, limit, read_extent(conn)?);
     let before = before.map_or(i64::MAX, |seq| seq.0);
     let (active_where, archived_where) = row_conditions(conn, filter)?;
     let active_sql = format!(
@@ -59,11 +61,11 @@ pub(crate) fn list_tasks(
                 .map(|archived| build_archived_task(conn, archived))
         };
         let Some(task) = task.transpose()? else { break };
-        if !page.take(task) {
+        if !page.push_task(task) {
             break;
         }
     }
-    Ok(page.page(next_active.is_some() || next_archived.is_some()))
+    Ok(page.into_page(next_active.is_some() || next_archived.is_some()))
 }
 
 /// Returns the WHERE clauses for the rows of unfinished and of archived tasks.
@@ -72,17 +74,17 @@ fn row_conditions(conn: &Connection, filter: &TaskFilter) -> Result<(&'static st
         Some(handler) => is_source_handler(conn, handler)?,
         None => false,
     };
-    let (active, archived) = rows_wanted(filter, of_source);
+    let (active, archived) = choose_row_filters(filter, of_source);
     let active = match active {
-        LiveRows::Running => "INDEXED BY pointsman_task_running WHERE seq < ?1 AND phase = 5",
-        LiveRows::Stranded => "WHERE seq < ?1 AND phase >= 6",
-        LiveRows::All => "WHERE seq < ?1",
+        ActiveRowFilter::Running => "INDEXED BY pointsman_task_running WHERE seq < ?1 AND phase = 5",
+        ActiveRowFilter::HaltedOrMissing => "WHERE seq < ?1 AND phase >= 6",
+        ActiveRowFilter::All => "WHERE seq < ?1",
     };
     let archived = match archived {
-        PastRows::None => "false",
-        PastRows::OfSources => "event IS NULL AND key IS NULL",
-        PastRows::Failed => "status = 1",
-        PastRows::All => "true",
+        ArchivedRowFilter::None => "false",
+        ArchivedRowFilter::SourceRuns => "event IS NULL AND key IS NULL",
+        ArchivedRowFilter::Failed => "status = 1",
+        ArchivedRowFilter::All => "true",
     };
     Ok((active, archived))
 }
@@ -107,5 +109,5 @@ fn list_tasks_of_event(
     {
         tasks.extend(read_task(conn, seq)?.map(|task| Task { attempts: vec![], ..task }));
     }
-    Ok(few_tasks(tasks, filter, before, limit, read_extent(conn)?))
+    Ok(page_of_tasks(tasks, filter, before, limit, read_extent(conn)?))
 }

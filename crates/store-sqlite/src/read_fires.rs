@@ -23,6 +23,6 @@ pub(crate) fn list_fires(
     let before = before.map_or(i64::MAX, Timestamp::micros);
     Ok(FirePage {
         fires: query_all(conn, sql, (schedule.as_str(), before, limit as i64), fire_from_row)?,
-        extent,
+        journal_range: extent,
     })
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use pointsman_core::journal::{Extent, Page};
-use pointsman_core::store::{EventView, LaneView, MOST_CAUSED, ObjectView, Read};
+use pointsman_core::journal::{EventPage, JournalRange};
+use pointsman_core::store::{EventView, JournalQuery, LaneView, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::row::ObjectNumber;
-use pointsman_store::views::{JournalPage, LANES_READ, PAGE_BYTES, object_view, weight};
+use pointsman_store::views::{
+    JournalPageBuilder, LANES_TO_READ, MAX_PAGE_BYTES, build_object_view, event_size,
+};
 use rusqlite::Connection;
 
 use crate::error::{Fault, Result};
@@ -14,17 +16,17 @@ use crate::read_tasks;
 use crate::tables::row::{event_columns, event_from_row, query_all, query_first, seq_from_row};
 use crate::tables::{events, tasks};
 
-pub(crate) fn read_extent(conn: &Connection) -> Result<Extent> {
+pub(crate) fn read_extent(conn: &Connection) -> Result<JournalRange> {
     let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'forgotten'), 0),
                       coalesce((SELECT max(id) FROM pointsman_journal), 0)";
     let (forgotten, newest): (i64, i64) =
         conn.prepare_cached(sql)?.query_row([], |r| Ok((r.get(0)?, r.get(1)?)))?;
     let forgotten = EventId::from_i64(forgotten);
-    Ok(Extent { forgotten, head: EventId::from_i64(newest).max(forgotten) })
+    Ok(JournalRange { expired_up_to: forgotten, head: EventId::from_i64(newest).max(forgotten) })
 }
 
-pub(crate) fn read_page(conn: &Connection, read: &Read) -> Result<Page> {
-    let mut page = JournalPage::new(read, read_extent(conn)?);
+pub(crate) fn read_page(conn: &Connection, read: &JournalQuery) -> Result<EventPage> {
+    let mut page = JournalPageBuilder::new(read, read_extent(conn)?);
     let sql = match read.backwards {
         false => {
             concat!(
@@ -39,20 +41,20 @@ pub(crate) fn read_page(conn: &Connection, read: &Read) -> Result<Page> {
             " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id DESC"
         ),
     };
-    let (low, high) = page.range();
+    let (low, high) = page.id_range();
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query((low.as_i64(), high.as_i64()))?;
     while let Some(row) = rows.next()? {
-        if !page.take(event_from_row(row)?) {
+        if !page.push_event(event_from_row(row)?) {
             break;
         }
     }
-    Ok(page.page())
+    Ok(page.into_page())
 }
 
 pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<EventView>> {
     let extent = read_extent(conn)?;
-    if id <= extent.forgotten {
+    if id <= extent.expired_up_to {
         return Ok(None);
     }
     let Some(event) = events::read_event(conn, id)? else { return Ok(None) };
@@ -61,7 +63,7 @@ pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<E
         tasks.extend(read_tasks::read_task(conn, seq)?);
     }
     let caused = list_caused_events(conn, id)?;
-    Ok(Some(EventView { event: Arc::new(event), tasks, caused, extent }))
+    Ok(Some(EventView { event: Arc::new(event), tasks, caused_events: caused, journal_range: extent }))
 }
 
 /// Lists the events that an event caused, directly and indirectly: the nearer first.
@@ -71,14 +73,15 @@ fn list_caused_events(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>>
     let mut statement = conn.prepare_cached(sql)?;
     let mut found: Vec<Arc<Event>> = Vec::new();
     let (mut cause, mut followed, mut bytes) = (id, 0, 0);
-    let full = |found: &[Arc<Event>], bytes: usize| found.len() >= MOST_CAUSED || bytes >= PAGE_BYTES;
+    let full =
+        |found: &[Arc<Event>], bytes: usize| found.len() >= MAX_CAUSED_EVENTS || bytes >= MAX_PAGE_BYTES;
     while !full(&found, bytes) {
         let mut rows = statement.query([cause.as_i64()])?;
         while !full(&found, bytes)
             && let Some(row) = rows.next()?
         {
             let event = event_from_row(row)?;
-            bytes += weight(&event);
+            bytes += event_size(&event);
             found.push(Arc::new(event));
         }
         let Some(next) = found.get(followed) else { break };
@@ -116,24 +119,24 @@ pub(crate) fn read_object_view(
     })?;
     let Some((last, number)) = found else { return Ok(None) };
     let events = read_object_chain(conn, last, extent, limit)?;
-    Ok(Some(object_view(last, events, list_lanes(conn, number)?, extent)))
+    Ok(Some(build_object_view(last, events, list_lanes(conn, number)?, extent)))
 }
 
 fn read_object_chain(
     conn: &Connection,
     last: EventId,
-    extent: Extent,
+    extent: JournalRange,
     limit: usize,
 ) -> Result<Vec<Arc<Event>>> {
     let mut events = Vec::new();
     let mut next = Some(last);
     let mut bytes = 0;
     while let Some(id) =
-        next.filter(|id| *id > extent.forgotten && events.len() < limit && bytes < PAGE_BYTES)
+        next.filter(|id| *id > extent.expired_up_to && events.len() < limit && bytes < MAX_PAGE_BYTES)
     {
         let Some(event) = events::read_event(conn, id)? else { break };
         next = event.prev;
-        bytes += weight(&event);
+        bytes += event_size(&event);
         events.push(Arc::new(event));
     }
     Ok(events)
@@ -143,14 +146,14 @@ fn read_object_chain(
 /// a lane.
 fn list_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let mut found = Vec::new();
-    let Some(all) = pointsman_store::lanes_of(object) else { return Ok(found) };
+    let Some(all) = pointsman_store::lane_range_of_object(object) else { return Ok(found) };
     let (mut from, last) = all.into_inner();
-    while found.len() < LANES_READ
+    while found.len() < LANES_TO_READ
         && let Some((lane, seq)) = tasks::find_first_occupied_lane(conn, from, last)?
     {
         let head = tasks::read_active_task(conn, seq)?
             .ok_or_else(|| Fault::damaged(format!("task {} is missing", seq.0)))?;
-        let task_count = tasks::count_lane_tasks(conn, lane, LaneView::COUNTED)?;
+        let task_count = tasks::count_lane_tasks(conn, lane, LaneView::COUNT_LIMIT)?;
         found.push(LaneView::new(read_tasks::build_active_task(conn, head)?, task_count));
         from = lane + 1;
     }

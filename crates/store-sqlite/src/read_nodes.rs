@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
+use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
 use rusqlite::Connection;
 
 use crate::error::{Fault, Result};
@@ -20,16 +20,16 @@ pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
     query_all(conn, sql, [MAX_LISTED_NODES], |row| {
         let id: NodeId = row.get(0)?;
         let abilities = match read_text(row, 5)? {
-            "" => Abilities::default(),
+            "" => NodeCapabilities::default(),
             json => serde_json::from_str(json).map_err(Fault::damaged)?,
         };
         Ok(NodeView {
             id,
             name: row.get(1)?,
-            joined: read_time(row, 2)?,
-            heard: read_time(row, 3)?,
+            joined_at: read_time(row, 2)?,
+            last_heartbeat_at: read_time(row, 3)?,
             gone: row.get(4)?,
-            abilities,
+            capabilities: abilities,
             running: running.get(&id).copied().unwrap_or(0).max(0) as u64,
         })
     })
@@ -39,15 +39,15 @@ pub(crate) fn list_audit_entries(
     conn: &Connection,
     before: Option<i64>,
     limit: usize,
-) -> Result<Vec<(i64, Deed)>> {
+) -> Result<Vec<(i64, AuditEntry)>> {
     let sql =
         "SELECT n, at, by, action, what, detail FROM pointsman_deed WHERE n < ?1 ORDER BY n DESC LIMIT ?2";
     query_all(conn, sql, (before.unwrap_or(i64::MAX), limit as i64), |row| {
-        let deed = Deed {
+        let deed = AuditEntry {
             at: read_time(row, 1)?,
-            by: row.get(2)?,
+            actor: row.get(2)?,
             action: row.get(3)?,
-            what: row.get(4)?,
+            target: row.get(4)?,
             detail: row.get(5)?,
         };
         Ok((row.get(0)?, deed))

@@ -1,14 +1,15 @@
 //! Reads orders and chains. Each result is from one transaction, with the extent of the journal at that time.
 
-use pointsman_core::chain::{NodeId, OrderKey};
-use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::chain::{ChainNodeId, OrderKey};
+use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
 use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::{HandlerName, Json, TaskId, Tenant, Timestamp};
-use pointsman_store::Chains;
-use pointsman_store::row::Phase;
+use pointsman_store::ChainRegistry;
+use pointsman_store::row::TaskPhase;
 use pointsman_store::views::{
-    OrderColumns, OrderPaging, StepColumns, Surroundings, chain_view, counts, key_range,
+    OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view,
+    count_order, order_key_range,
 };
 use rusqlite::{Connection, Row};
 
@@ -39,7 +40,7 @@ pub(crate) fn read_order(
     conn: &Connection,
     tenant: &Tenant,
     key: &OrderKey,
-) -> Result<Option<(OrderView, Extent)>> {
+) -> Result<Option<(OrderView, JournalRange)>> {
     let extent = read_extent(conn)?;
     let environment = read_view_environment(conn)?;
     let sql = concat!(order_with_task_query!(), " WHERE o.key = ?1 AND o.tenant = ?2");
@@ -56,9 +57,9 @@ pub(crate) fn list_orders(
     after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
-    let mut page = OrderPaging::new(limit, read_extent(conn)?);
-    for_each_order(conn, path, tenant, after, |view| page.take(view))?;
-    Ok(page.page())
+    let mut page = OrderPageBuilder::new(limit, read_extent(conn)?);
+    for_each_order(conn, path, tenant, after, |view| page.try_push_order(view))?;
+    Ok(page.into_page())
 }
 
 /// Lists all orders of a path without their values, so that memory does not grow with the values.
@@ -67,7 +68,7 @@ pub(crate) fn list_all_orders(
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, extent: read_extent(conn)? };
+    let mut page = OrderPage { orders: Vec::new(), next: None, journal_range: read_extent(conn)? };
     for_each_order(conn, path, tenant, None, |mut view| {
         view.order.value = Json::null();
         page.orders.push(view);
@@ -90,7 +91,7 @@ fn for_each_order(
         " WHERE (o.key, o.tenant) > (?1, ?2) AND o.key >= ?3 AND o.key < ?4 AND (?5 IS NULL OR o.tenant = ?5)
           ORDER BY o.key, o.tenant"
     );
-    let (low, high) = key_range(path);
+    let (low, high) = order_key_range(path);
     let (key, of) = after.map(|after| (after.key.to_string(), after.tenant.as_str())).unwrap_or_default();
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query((key, of, low, high, tenant.map(Tenant::as_str)))?;
@@ -102,31 +103,31 @@ fn for_each_order(
     Ok(())
 }
 
-pub(crate) fn read_view_environment(conn: &Connection) -> Result<Surroundings> {
-    Ok(Surroundings {
-        chains: Chains::of(chain_rows::list_chains(conn)?),
+pub(crate) fn read_view_environment(conn: &Connection) -> Result<ViewEnvironment> {
+    Ok(ViewEnvironment {
+        chains: ChainRegistry::from_rows(chain_rows::list_chains(conn)?),
         rules: registry::list_rules(conn)?,
-        realm: counters::read_task_id_namespace(conn)?,
+        task_id_namespace: counters::read_task_id_namespace(conn)?,
     })
 }
 
 /// Builds the view of an order from a row of `order_with_task_query!`.
-fn build_order_view(conn: &Connection, environment: &Surroundings, row: &Row<'_>) -> Result<OrderView> {
+fn build_order_view(conn: &Connection, environment: &ViewEnvironment, row: &Row<'_>) -> Result<OrderView> {
     let order = order_from_row(row)?.order;
     let handler: Option<String> = row.get(20)?;
-    let step = StepColumns {
-        phase: row.get::<_, Option<i64>>(17)?.and_then(Phase::from_code),
+    let step = StepTaskColumns {
+        phase: row.get::<_, Option<i64>>(17)?.and_then(TaskPhase::from_code),
         due: read_optional_time(row, 18)?,
         retries: row.get::<_, Option<i64>>(19)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        failed: read_failed_task(conn, &order)?,
+        failed_task: read_failed_task(conn, &order)?,
     };
-    Ok(environment.view(order, step))
+    Ok(environment.order_view(order, step))
 }
 
 /// Reads the failed task that suspended an order.
 fn read_failed_task(conn: &Connection, order: &Order) -> Result<Option<(TaskId, Option<String>)>> {
-    let Some(task) = order.halted_by else { return Ok(None) };
+    let Some(task) = order.suspended_by_task else { return Ok(None) };
     Ok(read_tasks::read_task(conn, task)?.map(|task| (task.id, task.error)))
 }
 
@@ -135,46 +136,46 @@ pub(crate) fn read_order_statistics(
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
-) -> Result<(OrderStatistics, Extent)> {
+) -> Result<(OrderStatistics, JournalRange)> {
     let extent = read_extent(conn)?;
     let sql = "SELECT o.key, o.started IS NOT NULL, o.planned, o.suspended, o.task IS NOT NULL, t.phase = 5,
                       t.retries > 0 AND t.phase <= 3
                FROM pointsman_order o LEFT JOIN pointsman_task t ON t.seq = o.task
                WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.tenant = ?3)";
     let mut statement = conn.prepare_cached(sql)?;
-    let (from, to) = key_range(path);
+    let (from, to) = order_key_range(path);
     let mut rows = statement.query((from, to, tenant.map(Tenant::as_str)))?;
     let mut sum = OrderStatistics::default();
     while let Some(row) = rows.next()? {
         if path.matches(read_text(row, 0)?) {
-            sum.add(&counts(read_order_columns(row)?, now));
+            sum.add(&count_order(read_order_columns(row)?, now));
         }
     }
     Ok((sum, extent))
 }
 
 /// Reads the columns of an order that the statistics count.
-fn read_order_columns(row: &Row<'_>) -> Result<OrderColumns> {
+fn read_order_columns(row: &Row<'_>) -> Result<OrderStatisticsColumns> {
     let flag = |index: usize| -> Result<bool> { Ok(row.get::<_, Option<bool>>(index)?.unwrap_or(false)) };
-    Ok(OrderColumns {
-        started: row.get(1)?,
-        planned: read_optional_time(row, 2)?,
-        suspended: row.get(3)?,
+    Ok(OrderStatisticsColumns {
+        is_started: row.get(1)?,
+        planned_at: read_optional_time(row, 2)?,
+        is_suspended: row.get(3)?,
         has_task: row.get(4)?,
-        runs: flag(5)?,
-        set_back: flag(6)?,
+        is_running: flag(5)?,
+        is_retrying: flag(6)?,
     })
 }
 
-pub(crate) fn list_chain_views(conn: &Connection) -> Result<(Vec<ChainView>, Extent)> {
+pub(crate) fn list_chain_views(conn: &Connection) -> Result<(Vec<ChainView>, JournalRange)> {
     let extent = read_extent(conn)?;
     let sql = "SELECT node, count(*) FROM pointsman_order WHERE chain = ?1 GROUP BY node ORDER BY node";
     let mut views = Vec::new();
     for stored_chain in chain_rows::list_chains(conn)? {
         let orders = query_all(conn, sql, [stored_chain.path().as_str()], |row| {
-            Ok((NodeId::new(read_text(row, 0)?).map_err(Fault::damaged)?, row.get::<_, i64>(1)? as u64))
+            Ok((ChainNodeId::new(read_text(row, 0)?).map_err(Fault::damaged)?, row.get::<_, i64>(1)? as u64))
         })?;
-        views.extend(chain_view(stored_chain, orders));
+        views.extend(build_chain_view(stored_chain, orders));
     }
     Ok((views, extent))
 }

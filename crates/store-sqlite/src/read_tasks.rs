@@ -1,11 +1,16 @@
 //! Reads tasks, their logs, and queues.
 
-use pointsman_core::store::{LogPage, MOST_ATTEMPTS, QueueView, StoredLine};
-use pointsman_core::task::{Attempt, LogLine, QueueOf, Task, TaskSeq};
+use pointsman_core::store::{LogPage, MAX_LISTED_ATTEMPTS, QueueView, StoredLogLine};
+use pointsman_core::task::{Attempt, LogLine, QueueSubject, Task, TaskSeq};
 use pointsman_core::{EventId, HandlerName, TaskId, Tenant, Timestamp};
-use pointsman_store::row::{Counts, Live, Past, QueueId, end_of, level_of};
-use pointsman_store::tables::seq_of;
-use pointsman_store::views::{LOG_BYTES, LiveNames, has_ended, task_of_live, task_of_past, with_success};
+use pointsman_store::row::{
+    ActiveTaskRow, ArchivedTaskRow, QueueCounts, QueueId, decode_attempt_end, decode_log_level,
+};
+use pointsman_store::tables::decode_task_seq;
+use pointsman_store::views::{
+    ActiveTaskNames, MAX_LOG_PAGE_BYTES, add_success_attempt, is_halted_or_missing, task_from_active_row,
+    task_from_archived_row,
+};
 use rusqlite::Connection;
 
 use crate::error::{Fault, Result};
@@ -29,7 +34,7 @@ pub(crate) fn read_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Task>>
 
 /// Reads a task by its whole public id: the UUID alone is not enough.
 pub(crate) fn read_task_by_id(conn: &Connection, id: &TaskId) -> Result<Option<Task>> {
-    let Some(seq) = seq_of(read_task_id_namespace(conn)?, id) else { return Ok(None) };
+    let Some(seq) = decode_task_seq(read_task_id_namespace(conn)?, id) else { return Ok(None) };
     Ok(read_task(conn, seq)?.filter(|task| task.id == *id))
 }
 
@@ -45,20 +50,20 @@ pub(crate) fn find_lost_fences(conn: &Connection, leased: &[(TaskSeq, i64)]) -> 
     Ok(lost)
 }
 
-pub(crate) fn build_active_task(conn: &Connection, live: Live) -> Result<Task> {
+pub(crate) fn build_active_task(conn: &Connection, live: ActiveTaskRow) -> Result<Task> {
     let (handler, tenant, of) = read_queue_names(conn, live.queue)?;
     let event = live.event.map(|event| read_event_type_and_key(conn, event)).transpose()?;
     let order = live.order.map(|order| read_order_key(conn, order)).transpose()?.flatten();
-    let mut names = LiveNames::new((handler, tenant), &of, event, order);
-    if has_ended(&live) {
+    let mut names = ActiveTaskNames::new((handler, tenant), &of, event, order);
+    if is_halted_or_missing(&live) {
         names.finished_at = read_last_attempt_end(conn, live.seq)?;
     }
-    task_of_live(live, names, read_task_id_namespace(conn)?)
+    task_from_active_row(live, names, read_task_id_namespace(conn)?)
 }
 
-pub(crate) fn build_archived_task(conn: &Connection, past: Past) -> Result<Task> {
+pub(crate) fn build_archived_task(conn: &Connection, past: ArchivedTaskRow) -> Result<Task> {
     let (handler, tenant, _) = read_queue_names(conn, past.queue)?;
-    task_of_past(past, handler, tenant, read_task_id_namespace(conn)?)
+    task_from_archived_row(past, handler, tenant, read_task_id_namespace(conn)?)
 }
 
 fn read_event_type_and_key(conn: &Connection, event: EventId) -> Result<(String, Option<String>)> {
@@ -77,13 +82,13 @@ fn read_last_attempt_end(conn: &Connection, seq: TaskSeq) -> Result<Option<Times
 }
 
 /// Reads the handler, the tenant and the kind of a queue.
-fn read_queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, QueueOf)> {
+fn read_queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, QueueSubject)> {
     let sql = "SELECT h.name, q.tenant, q.collection
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler WHERE q.id = ?1";
     let names = query_first(conn, sql, [queue], |row| {
         let handler = HandlerName::new(read_text(row, 0)?).map_err(Fault::damaged)?;
         let tenant = Tenant::new(read_text(row, 1)?).map_err(Fault::damaged)?;
-        Ok((handler, tenant, QueueOf::read(read_text(row, 2)?).map_err(Fault::damaged)?))
+        Ok((handler, tenant, QueueSubject::from_text(read_text(row, 2)?).map_err(Fault::damaged)?))
     })?;
     names.ok_or_else(|| Fault::damaged(format!("queue {queue} is missing")))
 }
@@ -92,17 +97,17 @@ fn read_queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, T
 fn read_attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
     let sql = "SELECT number, started, ended, how, error FROM pointsman_attempt
                WHERE task = ?1 ORDER BY number DESC LIMIT ?2";
-    let mut attempts = query_all(conn, sql, (task.seq.0, MOST_ATTEMPTS as i64), |row| {
+    let mut attempts = query_all(conn, sql, (task.seq.0, MAX_LISTED_ATTEMPTS as i64), |row| {
         Ok(Attempt {
             number: row.get(0)?,
             started_at: read_time(row, 1)?,
             ended_at: read_time(row, 2)?,
-            end: end_of(row.get(3)?)?,
+            outcome: decode_attempt_end(row.get(3)?)?,
             error: row.get(4)?,
         })
     })?;
     attempts.reverse();
-    Ok(with_success(task, attempts))
+    Ok(add_success_attempt(task, attempts))
 }
 
 pub(crate) fn read_log_page(
@@ -118,14 +123,15 @@ pub(crate) fn read_log_page(
     let from = i64::try_from(from).unwrap_or(i64::MAX);
     let mut rows = statement.query((task.seq.0, from, limit as i64))?;
     let (mut lines, mut bytes) = (Vec::new(), 0);
-    while bytes < LOG_BYTES
+    while bytes < MAX_LOG_PAGE_BYTES
         && let Some(row) = rows.next()?
     {
-        let line = LogLine { time: read_time(row, 1)?, level: level_of(row.get(2)?), message: row.get(3)? };
+        let line =
+            LogLine { time: read_time(row, 1)?, level: decode_log_level(row.get(2)?), message: row.get(3)? };
         bytes += line.message.len();
-        lines.push(StoredLine { number: row.get::<_, i64>(0)? as u64, line });
+        lines.push(StoredLogLine { number: row.get::<_, i64>(0)? as u64, line });
     }
-    Ok(Some(LogPage { lines, status: task.life.state.status() }))
+    Ok(Some(LogPage { lines, status: task.lifecycle.state.status() }))
 }
 
 pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
@@ -138,8 +144,8 @@ pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>)
     query_all(conn, sql, [handler.map(HandlerName::as_str)], |row| {
         let handler = HandlerName::new(read_text(row, 0)?).map_err(Fault::damaged)?;
         let tenant = Tenant::new(read_text(row, 1)?).map_err(Fault::damaged)?;
-        let of = QueueOf::read(read_text(row, 2)?).map_err(Fault::damaged)?;
-        let counts = Counts {
+        let of = QueueSubject::from_text(read_text(row, 2)?).map_err(Fault::damaged)?;
+        let counts = QueueCounts {
             ready: row.get(3)?,
             waiting: row.get(4)?,
             scheduled: row.get(5)?,
@@ -148,7 +154,7 @@ pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>)
             missing: row.get(8)?,
         };
         let head_since = if counts.ready > 0 { read_head_creation_time(conn, row.get(9)?)? } else { None };
-        Ok(environment.queue(handler, tenant, of, counts, head_since))
+        Ok(environment.queue_view(handler, tenant, of, counts, head_since))
     })
 }
 

@@ -2,29 +2,29 @@
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
-use pointsman_core::journal::{Extent, Page, PathFilter};
+use pointsman_core::journal::{EventPage, JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderCursor, OrderPage, OrderView,
-    QueueView, Read, Result, TaskFilter, TaskPage,
+    AuditEntry, ChainView, EventView, FirePage, JournalQuery, LogPage, NodeView, ObjectView, OrderCursor,
+    OrderPage, OrderView, QueueView, Result, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
-use pointsman_store::Reads;
+use pointsman_store::StoreReader;
 
 use crate::readers::Readers;
 use crate::tables::{SqliteTables, registry};
 use crate::{Sqlite, list_tasks, read_fires, read_journal, read_nodes, read_orders, read_tasks};
 
 #[async_trait]
-impl Reads for Sqlite {
+impl StoreReader for Sqlite {
     type Tables = SqliteTables;
 
-    async fn extent(&self) -> Result<Extent> {
+    async fn extent(&self) -> Result<JournalRange> {
         self.readers.run(read_journal::read_extent).await
     }
 
-    async fn page(&self, read: Read) -> Result<Page> {
+    async fn journal_page(&self, read: JournalQuery) -> Result<EventPage> {
         self.readers.run(move |conn| read_journal::read_page(conn, &read)).await
     }
 
@@ -50,11 +50,11 @@ impl Reads for Sqlite {
         self.readers.run(move |conn| read_tasks::list_queue_views(conn, handler.as_ref())).await
     }
 
-    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
+    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
         self.readers.run(move |conn| read_nodes::list_audit_entries(conn, before, limit)).await
     }
 
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
         let id = id.clone();
         self.readers
             .run(move |conn| {
@@ -68,7 +68,7 @@ impl Reads for Sqlite {
         self.readers.run(move |conn| list_tasks::list_tasks(conn, &filter, before, limit)).await
     }
 
-    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn lost_leases(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         self.readers.run(move |conn| read_tasks::find_lost_fences(conn, &held)).await
     }
 
@@ -77,7 +77,7 @@ impl Reads for Sqlite {
         self.readers.run(move |conn| read_tasks::read_log_page(conn, &id, from, limit)).await
     }
 
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.readers.run(move |conn| read_orders::read_order(conn, &tenant, &key)).await
     }
@@ -105,14 +105,14 @@ impl Reads for Sqlite {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, Extent)> {
+    ) -> Result<(OrderStatistics, JournalRange)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
             .run(move |conn| read_orders::read_order_statistics(conn, &path, tenant.as_ref(), now))
             .await
     }
 
-    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
+    async fn chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
         self.readers.run(read_orders::list_chain_views).await
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pointsman_core::store::StoreError;
-use pointsman_store::{Readable, Writer};
+use pointsman_store::{ReadOutageLog, Writer};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -27,7 +27,7 @@ pub(crate) struct ReaderPool {
     path: PathBuf,
     idle_connections: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
-    readable: Arc<Readable>,
+    readable: Arc<ReadOutageLog>,
 }
 
 impl Readers {
@@ -73,7 +73,7 @@ impl ReaderPool {
             Ok(result) => result.map_err(|fault| to_store_error(&fault)),
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
         };
-        self.readable.note(&result);
+        self.readable.record_read(&result);
         result
     }
 

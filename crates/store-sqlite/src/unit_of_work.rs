@@ -2,12 +2,13 @@
 
 use std::panic::AssertUnwindSafe;
 
-use pointsman_core::store::Receipt;
+use pointsman_core::store::EmitReceipt;
 use pointsman_core::{NewEvent, Timestamp};
 use pointsman_store::sql::{
-    BoxError, Comments, Sql, SqlError, SqlRow, TransactError, Value, first_word, has_word, panicked,
+    BoxError, CommentNesting, SqlError, SqlRow, SqlTransaction, SqlValue, TransactError, contains_word,
+    first_keyword, panic_error,
 };
-use pointsman_store::{Room, Txn};
+use pointsman_store::{ClaimSlots, Txn};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql};
 
@@ -21,12 +22,12 @@ struct UnitTransaction<'a> {
     conn: &'a Connection,
 }
 
-impl Sql for UnitTransaction<'_> {
-    fn execute(&mut self, sql: &str, parameters: &[Value]) -> std::result::Result<usize, SqlError> {
+impl SqlTransaction for UnitTransaction<'_> {
+    fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> std::result::Result<usize, SqlError> {
         self.prepare_checked(sql)?.execute(bind_values(parameters)).map_err(sql_error)
     }
 
-    fn query(&mut self, sql: &str, parameters: &[Value]) -> std::result::Result<Vec<SqlRow>, SqlError> {
+    fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> std::result::Result<Vec<SqlRow>, SqlError> {
         let mut statement = self.prepare_checked(sql)?;
         let columns = statement.column_count();
         let mut rows = statement.query(bind_values(parameters)).map_err(sql_error)?;
@@ -42,7 +43,7 @@ impl Sql for UnitTransaction<'_> {
 impl UnitTransaction<'_> {
     /// Prepares a statement. Refuses statements that would end the shared transaction or change the store's tables.
     fn prepare_checked(&self, sql: &str) -> std::result::Result<rusqlite::CachedStatement<'_>, SqlError> {
-        let word = first_word(sql, Comments::Flat);
+        let word = first_keyword(sql, CommentNesting::Flat);
         if FORBIDDEN_STATEMENTS.contains(&word.as_str()) {
             return Err(SqlError::TransactionControl(word));
         }
@@ -53,10 +54,10 @@ impl UnitTransaction<'_> {
         let statement = self.conn.prepare_cached(sql).map_err(sql_error)?;
         if !statement.readonly() {
             if sql.to_ascii_lowercase().contains("pointsman_") {
-                return Err(SqlError::OurTables);
+                return Err(SqlError::StoreTablesReadOnly);
             }
             // As a conflict clause it would undo the writes of others in the same transaction.
-            if has_word(sql, "rollback") {
+            if contains_word(sql, "rollback") {
                 return Err(SqlError::TransactionControl("ROLLBACK".into()));
             }
         }
@@ -70,12 +71,16 @@ const FORBIDDEN_STATEMENTS: [&str; 10] =
 
 impl Sqlite {
     /// Runs `work` and journals the events it returns, in one transaction. If it fails or panics, nothing is written.
-    pub async fn transact<F>(&self, work: F, now: Timestamp) -> std::result::Result<Receipt, TransactError>
+    pub async fn transact<F>(
+        &self,
+        work: F,
+        now: Timestamp,
+    ) -> std::result::Result<EmitReceipt, TransactError>
     where
-        F: FnOnce(&mut dyn Sql) -> std::result::Result<Vec<NewEvent>, BoxError> + Send + 'static,
+        F: FnOnce(&mut dyn SqlTransaction) -> std::result::Result<Vec<NewEvent>, BoxError> + Send + 'static,
     {
         let outcome = self.writer.run(move |txn| transact(txn, work, now)).await?;
-        outcome.map_err(TransactError::Work)
+        outcome.map_err(TransactError::WorkFailed)
     }
 }
 
@@ -84,19 +89,19 @@ fn transact<F>(
     txn: &mut Txn<'_, SqliteTables>,
     work: F,
     now: Timestamp,
-) -> Result<std::result::Result<Receipt, BoxError>>
+) -> Result<std::result::Result<EmitReceipt, BoxError>>
 where
-    F: FnOnce(&mut dyn Sql) -> std::result::Result<Vec<NewEvent>, BoxError>,
+    F: FnOnce(&mut dyn SqlTransaction) -> std::result::Result<Vec<NewEvent>, BoxError>,
 {
     let conn = txn.tables.conn();
     conn.execute_batch("SAVEPOINT unit")?;
     let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut UnitTransaction { conn })));
-    let done = done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+    let done = done.unwrap_or_else(|panic| Err(panic_error(panic.as_ref())));
     match done {
         Ok(events) => {
             conn.execute_batch("RELEASE unit")?;
-            let events = txn.journal(events, &mut Room::default(), now)?;
-            Ok(Ok(Receipt { events, repeated: false }))
+            let events = txn.append_events(events, &mut ClaimSlots::default(), now)?;
+            Ok(Ok(EmitReceipt { events, repeated: false }))
         }
         Err(error) => {
             conn.execute_batch("ROLLBACK TO unit; RELEASE unit")?;
@@ -110,30 +115,30 @@ fn sql_error(error: rusqlite::Error) -> SqlError {
 }
 
 /// A parameter of a statement.
-struct BoundValue<'a>(&'a Value);
+struct BoundValue<'a>(&'a SqlValue);
 
 impl ToSql for BoundValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self.0 {
-            Value::Null => ValueRef::Null,
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Real(number) => ValueRef::Real(*number),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
+            SqlValue::Null => ValueRef::Null,
+            SqlValue::Integer(number) => ValueRef::Integer(*number),
+            SqlValue::Real(number) => ValueRef::Real(*number),
+            SqlValue::Text(text) => ValueRef::Text(text.as_bytes()),
+            SqlValue::Blob(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }
 
-fn bind_values(values: &[Value]) -> impl rusqlite::Params {
+fn bind_values(values: &[SqlValue]) -> impl rusqlite::Params {
     rusqlite::params_from_iter(values.iter().map(BoundValue))
 }
 
-fn value_from_sqlite(value: ValueRef<'_>) -> Value {
+fn value_from_sqlite(value: ValueRef<'_>) -> SqlValue {
     match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        ValueRef::Null => SqlValue::Null,
+        ValueRef::Integer(number) => SqlValue::Integer(number),
+        ValueRef::Real(number) => SqlValue::Real(number),
+        ValueRef::Text(text) => SqlValue::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => SqlValue::Blob(bytes.to_vec()),
     }
 }

@@ -32,7 +32,7 @@ impl SqliteFiles {
 
 #[async_trait]
 impl Harness for SqliteFiles {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         let number = self.created_count.fetch_add(1, Ordering::Relaxed) + 1;
         Arc::new(self.open(number, now).expect("cannot open a new file"))
     }

@@ -4,9 +4,9 @@
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use pointsman_core::store::{Emission, Journal, Store};
+use pointsman_core::store::{EmitBatch, Journal, Store};
 use pointsman_core::{HandlingKey, NewEvent, Timestamp};
-use pointsman_store::finding::{Finding, Verdict};
+use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store_sqlite::doctor::{CheckDepth, examine};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use rusqlite::Connection;
@@ -29,12 +29,16 @@ fn find_finding<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
 }
 
 fn problem_names(findings: &[Finding]) -> Vec<&'static str> {
-    findings.iter().filter(|finding| finding.verdict != Verdict::Ok).map(|finding| finding.name).collect()
+    findings
+        .iter()
+        .filter(|finding| finding.severity != FindingSeverity::Ok)
+        .map(|finding| finding.name)
+        .collect()
 }
 
 async fn emit_events(store: &SqliteStore, count: usize) {
-    let events = vec![NewEvent::of(HandlingKey::new("record").unwrap()); count];
-    let (receipts, _) = store.append(vec![Emission { events, idempotency: None }], None, NOW).await.unwrap();
+    let events = vec![NewEvent::new(HandlingKey::new("record").unwrap()); count];
+    let (receipts, _) = store.append(vec![EmitBatch { events, idempotency: None }], None, NOW).await.unwrap();
     assert!(receipts[0].is_ok());
 }
 
@@ -52,7 +56,7 @@ async fn a_healthy_file_has_no_problems_and_stays_unchanged() {
     let fresh = examine(&path, CheckDepth::Quick);
     assert_eq!(problem_names(&fresh), [""; 0], "{fresh:#?}");
     assert!(
-        find_finding(&fresh, "file").found.contains("does not exist yet")
+        find_finding(&fresh, "file").observation.contains("does not exist yet")
             && read_all_files(folder.path()).is_empty()
     );
 
@@ -64,9 +68,9 @@ async fn a_healthy_file_has_no_problems_and_stays_unchanged() {
     for depth in [CheckDepth::Quick, CheckDepth::Deep] {
         let findings = examine(&path, depth);
         assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
-        assert_eq!(find_finding(&findings, "in use").found, "no");
-        assert!(find_finding(&findings, "layout").found.contains("the newest"));
-        assert!(find_finding(&findings, "contents").found.contains("sound"));
+        assert_eq!(find_finding(&findings, "in use").observation, "no");
+        assert!(find_finding(&findings, "layout").observation.contains("the newest"));
+        assert!(find_finding(&findings, "contents").observation.contains("sound"));
     }
     assert_eq!(read_all_files(folder.path()), before, "nothing was changed or created");
 }
@@ -78,7 +82,7 @@ async fn a_file_in_use_by_a_server_is_checked() {
     emit_events(&store, 100).await;
     let findings = examine(&path, CheckDepth::Deep);
     assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
-    let user = &find_finding(&findings, "in use").found;
+    let user = &find_finding(&findings, "in use").observation;
     assert!(user.contains(&format!("pid {}", std::process::id())), "{user}");
     emit_events(&store, 1).await;
     store.close();
@@ -99,7 +103,7 @@ async fn the_wal_of_a_killed_process_is_read() {
     let findings = examine(&copy, CheckDepth::Quick);
     assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
     let store = Sqlite::open(&copy, NOW).unwrap();
-    assert!(store.extent().await.unwrap().head.get() > 0);
+    assert!(store.read_journal_range().await.unwrap().head.get() > 0);
     store.close();
 }
 
@@ -110,7 +114,7 @@ fn permissions_that_are_too_wide_are_a_warning() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let findings = examine(&path, CheckDepth::Quick);
     let rights = find_finding(&findings, "rights");
-    assert!(rights.verdict == Verdict::Warning && rights.found.contains("644"), "{rights:?}");
+    assert!(rights.severity == FindingSeverity::Warning && rights.observation.contains("644"), "{rights:?}");
 }
 
 #[test]
@@ -124,11 +128,14 @@ fn newer_and_older_layouts_are_reported() {
     set(99);
     let findings = examine(&path, CheckDepth::Quick);
     let newer = find_finding(&findings, "layout");
-    assert!(newer.verdict == Verdict::Fault && newer.found.contains("newer version"), "{newer:?}");
+    assert!(
+        newer.severity == FindingSeverity::Fault && newer.observation.contains("newer version"),
+        "{newer:?}"
+    );
     set(1);
     let findings = examine(&path, CheckDepth::Quick);
     let older = find_finding(&findings, "layout");
-    assert!(older.verdict == Verdict::Ok && older.found.contains("migrates it"), "{older:?}");
+    assert!(older.severity == FindingSeverity::Ok && older.observation.contains("migrates it"), "{older:?}");
 }
 
 #[test]
@@ -136,14 +143,17 @@ fn foreign_and_invalid_files_are_reported() {
     let (folder, path) = new_folder();
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (n)").unwrap();
     let findings = examine(&path, CheckDepth::Quick);
-    assert_eq!(find_finding(&findings, "layout").verdict, Verdict::Warning, "{findings:#?}");
+    assert_eq!(find_finding(&findings, "layout").severity, FindingSeverity::Warning, "{findings:#?}");
 
     let text = folder.path().join("text.db");
     std::fs::write(&text, "no database, but long enough to be taken for one").unwrap();
-    assert_eq!(find_finding(&examine(&text, CheckDepth::Quick), "contents").verdict, Verdict::Fault);
-    assert_eq!(find_finding(&examine(folder.path(), CheckDepth::Quick), "file").verdict, Verdict::Fault);
+    assert_eq!(find_finding(&examine(&text, CheckDepth::Quick), "contents").severity, FindingSeverity::Fault);
+    assert_eq!(
+        find_finding(&examine(folder.path(), CheckDepth::Quick), "file").severity,
+        FindingSeverity::Fault
+    );
     let nowhere = folder.path().join("nowhere/a.db");
-    assert_eq!(find_finding(&examine(&nowhere, CheckDepth::Quick), "file").verdict, Verdict::Fault);
+    assert_eq!(find_finding(&examine(&nowhere, CheckDepth::Quick), "file").severity, FindingSeverity::Fault);
 }
 
 #[tokio::test]
@@ -159,7 +169,7 @@ async fn a_damaged_file_is_a_fault() {
         file.write_all_at(&[0xff; 512], page * 4096).unwrap();
     }
     let findings = examine(&path, CheckDepth::Quick);
-    assert_eq!(find_finding(&findings, "contents").verdict, Verdict::Fault, "{findings:#?}");
+    assert_eq!(find_finding(&findings, "contents").severity, FindingSeverity::Fault, "{findings:#?}");
 }
 
 #[tokio::test]
@@ -169,5 +179,5 @@ async fn an_unfinished_store_copy_is_a_fault() {
     let sql = "INSERT INTO pointsman_meta (name, value) VALUES ('move', '{}')";
     Connection::open(&path).unwrap().execute(sql, []).unwrap();
     let findings = examine(&path, CheckDepth::Quick);
-    assert_eq!(find_finding(&findings, "move").verdict, Verdict::Fault, "{findings:#?}");
+    assert_eq!(find_finding(&findings, "move").severity, FindingSeverity::Fault, "{findings:#?}");
 }

@@ -4,25 +4,30 @@
 
 use std::sync::Arc;
 
-use pointsman_core::journal::Filter;
+use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{
-    Emission, Journal, NewOrder, Orders, Read, Registration, Registry, Store, StoreError,
+    EmitBatch, Journal, JournalQuery, NewOrder, Orders, Registration, Registry, Store, StoreError,
 };
 use pointsman_core::{EventId, HandlingKey, NewEvent, Timestamp};
-use pointsman_store_conformance::world::{OrderDraft, Plan, order};
-use pointsman_store_sqlite::{OpenError, Sql, Sqlite, SqliteStore, TransactError};
+use pointsman_store_conformance::fixture::{NewOrderExt, RegistrationBuilder, new_order};
+use pointsman_store_sqlite::{OpenError, SqlTransaction, Sqlite, SqliteStore, TransactError};
 use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-fn new_emission(kind: &str) -> Emission {
-    Emission { events: vec![NewEvent::of(HandlingKey::new(kind).unwrap())], idempotency: None }
+fn new_emission(kind: &str) -> EmitBatch {
+    EmitBatch { events: vec![NewEvent::new(HandlingKey::new(kind).unwrap())], idempotency: None }
 }
 
 async fn read_event_types(store: &SqliteStore) -> Vec<String> {
-    let read =
-        Read { after: EventId::ZERO, until: None, filter: Filter::default(), limit: 1000, backwards: false };
-    store.read(read).await.unwrap().events.iter().map(|event| event.kind.to_string()).collect()
+    let read = JournalQuery {
+        after: EventId::ZERO,
+        until: None,
+        filter: EventFilter::default(),
+        limit: 1000,
+        backwards: false,
+    };
+    store.read_events(read).await.unwrap().events.iter().map(|event| event.kind.to_string()).collect()
 }
 
 #[tokio::test]
@@ -76,9 +81,9 @@ async fn a_program_can_keep_its_own_tables_in_the_file() {
     conn.execute_batch("CREATE TABLE article (id INTEGER PRIMARY KEY, title TEXT NOT NULL)").unwrap();
     drop(conn);
     let store = Sqlite::open(&path, NOW).unwrap();
-    let work = |tx: &mut dyn Sql| {
+    let work = |tx: &mut dyn SqlTransaction| {
         tx.execute("INSERT INTO article (title) VALUES (?1)", &["Hello".into()])?;
-        Ok(vec![NewEvent::of(HandlingKey::new("article.written")?)])
+        Ok(vec![NewEvent::new(HandlingKey::new("article.written")?)])
     };
     store.transact(work, NOW).await.unwrap();
     assert_eq!(read_event_types(&store).await, ["article.written"]);
@@ -91,17 +96,17 @@ async fn a_program_can_keep_its_own_tables_in_the_file() {
 #[tokio::test]
 async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
     let store = Sqlite::in_memory(NOW).unwrap();
-    let make = |tx: &mut dyn Sql| {
+    let make = |tx: &mut dyn SqlTransaction| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
     };
     store.transact(make, NOW).await.unwrap();
-    let failing = |tx: &mut dyn Sql| {
+    let failing = |tx: &mut dyn SqlTransaction| {
         tx.execute("INSERT INTO t VALUES (1)", &[])?;
         tx.execute("INSERT INTO t VALUES (1)", &[])?;
-        Ok(vec![NewEvent::of(HandlingKey::new("never")?)])
+        Ok(vec![NewEvent::new(HandlingKey::new("never")?)])
     };
-    let panicking = |tx: &mut dyn Sql| {
+    let panicking = |tx: &mut dyn SqlTransaction| {
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
         panic!("on purpose")
     };
@@ -112,12 +117,12 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
         store.transact(panicking, NOW),
         store.append(vec![new_emission("b")], None, NOW),
     );
-    assert!(matches!(failed, Err(TransactError::Work(_))), "{failed:?}");
+    assert!(matches!(failed, Err(TransactError::WorkFailed(_))), "{failed:?}");
     assert!(panicked.unwrap_err().to_string().contains("on purpose"));
     good.unwrap();
     also_good.unwrap();
     assert_eq!(read_event_types(&store).await, ["a", "b"]);
-    let count = |tx: &mut dyn Sql| {
+    let count = |tx: &mut dyn SqlTransaction| {
         assert_eq!(tx.query("SELECT count(*) FROM t", &[])?[0].get(0), Some(&0.into()));
         Ok(vec![])
     };
@@ -127,7 +132,7 @@ async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
 #[tokio::test]
 async fn a_unit_of_work_may_not_change_store_tables_or_the_transaction() {
     let store = Sqlite::in_memory(NOW).unwrap();
-    let make = |tx: &mut dyn Sql| {
+    let make = |tx: &mut dyn SqlTransaction| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
     };
@@ -140,12 +145,12 @@ async fn a_unit_of_work_may_not_change_store_tables_or_the_transaction() {
         "PRAGMA synchronous = OFF",
         "INSERT OR ROLLBACK INTO t VALUES (1)",
     ] {
-        let work = move |tx: &mut dyn Sql| {
+        let work = move |tx: &mut dyn SqlTransaction| {
             tx.execute(sql, &[])?;
             Ok(vec![])
         };
         let refused = store.transact(work, NOW).await;
-        assert!(matches!(refused, Err(TransactError::Work(_))), "{sql}: {refused:?}");
+        assert!(matches!(refused, Err(TransactError::WorkFailed(_))), "{sql}: {refused:?}");
     }
     store.append(vec![new_emission("still.well")], None, NOW).await.unwrap();
     assert_eq!(read_event_types(&store).await, ["still.well"]);
@@ -161,10 +166,10 @@ async fn a_unit_of_work_writes_nothing_after_its_transaction_was_rolled_back() {
         .unwrap();
     drop(conn);
     let store = Sqlite::open(&path, NOW).unwrap();
-    let escaping = |tx: &mut dyn Sql| {
+    let escaping = |tx: &mut dyn SqlTransaction| {
         assert!(tx.execute("INSERT INTO t VALUES (1)", &[]).is_err());
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
-        Ok(vec![NewEvent::of(HandlingKey::new("never")?)])
+        Ok(vec![NewEvent::new(HandlingKey::new("never")?)])
     };
     assert!(store.transact(escaping, NOW).await.is_err());
     store.append(vec![new_emission("after")], None, NOW).await.unwrap();
@@ -246,7 +251,7 @@ async fn opening_on_a_full_disk_reports_disk_full() {
     let path = disk.0.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
     store.register(Registration::default(), NOW).await.unwrap();
-    store.join("node", NOW).await.unwrap();
+    store.join_node("node", NOW).await.unwrap();
     store.append(vec![new_emission("before")], None, NOW).await.unwrap();
     let kept: Vec<_> = ["a.db", "a.db-wal", "a.db-shm"]
         .into_iter()
@@ -277,7 +282,7 @@ async fn opening_on_a_full_disk_reports_disk_full() {
 async fn a_closed_store_returns_closed_errors() {
     let store = Arc::new(Sqlite::in_memory(NOW).unwrap());
     store.close();
-    assert_eq!(store.extent().await.unwrap_err(), StoreError::Closed);
+    assert_eq!(store.read_journal_range().await.unwrap_err(), StoreError::Closed);
     assert_eq!(store.append(vec![new_emission("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
 }
 
@@ -303,9 +308,9 @@ async fn reading_an_objects_chain_is_bounded() {
         big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
         store.append(vec![big], None, NOW).await.unwrap();
     }
-    let object = store.object(&Default::default(), &key, 1000).await.unwrap().unwrap();
+    let object = store.read_object(&Default::default(), &key, 1000).await.unwrap().unwrap();
     assert!((1..20).contains(&object.events.len()), "{}", object.events.len());
-    assert_eq!(object.events[0].id, object.last, "the newest event is first");
+    assert_eq!(object.events[0].id, object.last_event, "the newest event is first");
 }
 
 #[tokio::test]
@@ -323,9 +328,9 @@ async fn ended_orders_with_generated_ids_leave_no_record() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
-    let plan = Plan::default().chain("/pay", "a=first>done done").orders("paid", "/pay");
-    store.register(plan.registration(), NOW).await.unwrap();
-    let added = |id: &str| order(id).starting("done");
+    let plan = RegistrationBuilder::default().chain("/pay", "a=first>done done").chain_route("paid", "/pay");
+    store.register(plan.build(), NOW).await.unwrap();
+    let added = |id: &str| new_order(id).starting_at("done");
     let generated = NewOrder { id: None, ..added("/pay,x") };
     let orders = vec![added("/pay,given"), generated.clone(), generated];
     store.add_orders(orders.into(), NOW).await.unwrap().unwrap();

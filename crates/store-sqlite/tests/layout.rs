@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use pointsman_core::chain::{Chain, Node, OrderKey, Role};
-use pointsman_core::route::Binding;
+use pointsman_core::chain::{Chain, ChainNode, ChainNodeRole, OrderKey};
+use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{
-    Claim, Claimant, Claimed, Emission, Ended, Ending, Journal, NewOrder, Orders, Queue, Registration,
-    Registry, Replayed, Store, Sweep, TaskFilter, Tasks,
+    AttemptResult, ClaimRequest, Claimant, ClaimedTask, EmitBatch, FinishedAttempt, Journal, NewOrder,
+    Orders, Queue, Registration, Registry, ReplayReport, RescueSweep, Store, TaskFilter, Tasks,
 };
 use pointsman_core::{
-    EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Routes, RuleKind, Status, Tenant,
+    EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Routes, RuleKind, TaskStatus, Tenant,
     Timestamp,
 };
 use pointsman_store_sqlite::Sqlite;
@@ -51,14 +51,21 @@ fn create_first_layout(path: &Path) {
     conn.execute_batch(FIRST_LAYOUT_ROWS).unwrap();
 }
 
-fn claim_for_node(node: i64) -> Claim {
+fn claim_for_node(node: i64) -> ClaimRequest {
     let handlers = Arc::new(BTreeSet::from([HandlerName::new("index").unwrap()]));
-    Claim { by: Claimant::Node(node), handlers, max: 10 }
+    ClaimRequest { claimant: Claimant::Node(node), handlers, max_tasks: 10 }
 }
 
-fn successful_ending(task: &Claimed) -> Ending {
-    let ended = Ended::Succeeded { result: None };
-    Ending { task: task.seq, fence: task.fence, ended, target: None, emits: vec![], logs: vec![] }
+fn successful_ending(task: &ClaimedTask) -> FinishedAttempt {
+    let ended = AttemptResult::Succeeded { result: None };
+    FinishedAttempt {
+        task: task.seq,
+        fence: task.fence,
+        result: ended,
+        target_health: None,
+        emitted_events: vec![],
+        log_lines: vec![],
+    }
 }
 
 #[tokio::test]
@@ -67,34 +74,41 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     let path = folder.path().join("old.db");
     create_first_layout(&path);
     let store = Sqlite::open(&path, NOW).unwrap();
-    let registration = store.registration().await.unwrap();
+    let registration = store.read_merged_registration().await.unwrap();
     assert_eq!(registration.handlers.len(), 1);
-    assert_eq!(store.rules().await.unwrap()[0].kind, RuleKind::Block);
+    assert_eq!(store.list_rules().await.unwrap()[0].kind, RuleKind::Block);
 
-    let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
-    let page = store.tasks(failed, None, 10).await.unwrap();
+    let failed = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
+    let page = store.list_tasks(failed, None, 10).await.unwrap();
     assert_eq!(page.tasks[0].error.as_deref(), Some("boom"));
 
-    let node = store.join("new", NOW).await.unwrap();
+    let node = store.join_node("new", NOW).await.unwrap();
     assert_eq!(
-        store.rescue(Sweep::whole(std::time::Duration::from_secs(30)), NOW).await.unwrap().tasks.len(),
+        store
+            .rescue(RescueSweep::full(std::time::Duration::from_secs(30)), NOW)
+            .await
+            .unwrap()
+            .freed_tasks
+            .len(),
         1
     );
     let index = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
-    routes.bind(HandlingKey::new("record").unwrap(), Binding::queued(index.clone()));
+    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::queued(index.clone()));
     let registration = Registration { handlers: vec![HandlerDef::new(index)], routes, ..Default::default() };
     store.register(registration, NOW).await.unwrap();
-    let mut another = NewEvent::of(HandlingKey::new("record").unwrap());
+    let mut another = NewEvent::new(HandlingKey::new("record").unwrap());
     another.key = Some(ObjectKey::new("a").unwrap());
-    let emission = Emission { events: vec![another], idempotency: None };
+    let emission = EmitBatch { events: vec![another], idempotency: None };
     let (receipts, _) = store.append(vec![emission], None, NOW).await.unwrap();
     assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, EventId::new(3000));
     let mut ran = Vec::new();
     for _ in 0..5 {
-        for task in store.claim(claim_for_node(node), NOW).await.unwrap().tasks {
+        for task in store.claim_tasks(claim_for_node(node), NOW).await.unwrap().tasks {
             ran.push(task.seq.0);
-            assert!(store.finish(vec![successful_ending(&task)], None, NOW).await.unwrap().0[0].is_ok());
+            assert!(
+                store.finish_attempts(vec![successful_ending(&task)], None, NOW).await.unwrap().0[0].is_ok()
+            );
         }
     }
     let lane: Vec<_> = ran.iter().filter(|seq| **seq != 5).copied().collect();
@@ -114,10 +128,10 @@ async fn events_before_a_migration_are_not_replayed() {
     let store = Sqlite::open(&path, NOW).unwrap();
     let index = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
-    routes.bind(HandlingKey::new("record").unwrap(), Binding::queued(index.clone()));
+    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::queued(index.clone()));
     let handlers = vec![HandlerDef::new(index.clone())];
     store.register(Registration { handlers, routes, ..Registration::default() }, NOW).await.unwrap();
-    assert_eq!(store.replay(&index, EventId::ZERO, NOW).await.unwrap(), Replayed::default());
+    assert_eq!(store.replay_events(&index, EventId::ZERO, NOW).await.unwrap(), ReplayReport::default());
     store.close();
 }
 
@@ -145,15 +159,15 @@ async fn orders_are_migrated_with_their_tenants() {
     drop(conn);
     let store = Sqlite::open(&path, NOW).unwrap();
     let (shop, key) = (Tenant::new("shop").unwrap(), "/pay,7".parse::<OrderKey>().unwrap());
-    let (view, _) = store.order(&shop, &key).await.unwrap().unwrap();
+    let (view, _) = store.read_order(&shop, &key).await.unwrap().unwrap();
     assert_eq!((view.order.value.as_str(), view.order.suspended), ("[1]", true));
     assert!(!view.order.took_on_error);
-    let end = Node { id: "a".parse().unwrap(), role: Role::End };
+    let end = ChainNode { id: "a".parse().unwrap(), role: ChainNodeRole::End };
     let chains = vec![Chain { path: key.chain.clone(), nodes: vec![end] }];
     store.register(Registration { chains, ..Registration::default() }, NOW).await.unwrap();
     let add = async |tenant: &Tenant| {
         let order =
-            NewOrder { id: Some(key.id.clone()), tenant: tenant.clone(), ..NewOrder::of(key.chain.clone()) };
+            NewOrder { id: Some(key.id.clone()), tenant: tenant.clone(), ..NewOrder::new(key.chain.clone()) };
         store.add_orders(vec![order].into(), NOW).await.unwrap().is_ok()
     };
     assert!(!add(&shop).await, "the tenant has such an order already");

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
-use pointsman_core::chain::{NodeId, OrderId, OrderKey};
+use pointsman_core::chain::{ChainNodeId, OrderId, OrderKey};
 use pointsman_core::engine_event::EngineEvent;
-use pointsman_core::order::{Input, Order};
-use pointsman_core::store::{Added, NewOrder, OrderBatch, OrderReceipt, OrderRefused, OrdersRefused};
+use pointsman_core::order::{Order, OrderInput};
+use pointsman_core::store::{
+    AddedOrder, NewOrder, OrderBatch, OrderBatchRefusal, OrderReceipt, OrderRefusal,
+};
 use pointsman_core::{Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
@@ -16,7 +18,7 @@ use crate::writer::Txn;
 /// Keys that the orders of a batch name explicitly.
 type TakenKeys = HashSet<(Tenant, OrderKey)>;
 /// Keys that a batch names explicitly, and the start node of each of its orders.
-type CheckedOrders = (TakenKeys, Vec<NodeId>);
+type CheckedOrders = (TakenKeys, Vec<ChainNodeId>);
 
 impl<T: Tables> Txn<'_, T> {
     /// Adds all orders of a batch, or none if one is refused. A repeat under the same idempotency key adds nothing and
@@ -25,7 +27,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
+    ) -> Result<std::result::Result<OrderReceipt, OrderBatchRefusal>> {
         match self.read_recorded_answer(batch.idempotency.as_ref())? {
             Ok(Some(orders)) => return Ok(Ok(OrderReceipt { orders, repeated: true })),
             Ok(None) => {}
@@ -33,7 +35,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         let (taken, nodes) = match self.check_orders(&batch)? {
             Ok(checked) => checked,
-            Err((index, refused)) => return Ok(Err(OrdersRefused::Order(index, refused))),
+            Err((index, refused)) => return Ok(Err(OrderBatchRefusal::Order(index, refused))),
         };
         let mut orders = Vec::with_capacity(batch.orders.len());
         for (new, node) in batch.orders.into_iter().zip(nodes) {
@@ -48,11 +50,11 @@ impl<T: Tables> Txn<'_, T> {
     fn check_orders(
         &self,
         batch: &OrderBatch,
-    ) -> Result<std::result::Result<CheckedOrders, (usize, OrderRefused)>> {
+    ) -> Result<std::result::Result<CheckedOrders, (usize, OrderRefusal)>> {
         let (mut taken, mut nodes) = (TakenKeys::new(), Vec::with_capacity(batch.orders.len()));
         for (index, new) in batch.orders.iter().enumerate() {
             if let Some(id) = new.id.as_ref().filter(|id| id.is_generated()) {
-                return Ok(Err((index, OrderRefused::Reserved(id.clone()))));
+                return Ok(Err((index, OrderRefusal::ReservedId(id.clone()))));
             }
             match self.check_start_node(new, batch.reuse_ended_ids)? {
                 Ok(node) => nodes.push(node),
@@ -61,7 +63,7 @@ impl<T: Tables> Txn<'_, T> {
             if let Some(id) = &new.id
                 && !taken.insert((new.tenant.clone(), OrderKey { chain: new.chain.clone(), id: id.clone() }))
             {
-                return Ok(Err((index, OrderRefused::Exists(new.chain.clone(), id.clone()))));
+                return Ok(Err((index, OrderRefusal::AlreadyExists(new.chain.clone(), id.clone()))));
             }
         }
         Ok(Ok((taken, nodes)))
@@ -73,7 +75,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         new: NewOrder,
         now: Timestamp,
-    ) -> Result<std::result::Result<Added, OrderRefused>> {
+    ) -> Result<std::result::Result<AddedOrder, OrderRefusal>> {
         Ok(match self.check_start_node(&new, true)? {
             Ok(node) => Ok(self.insert_order(new, node, &TakenKeys::new(), now)?),
             Err(refused) => Err(refused),
@@ -85,15 +87,15 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         new: &NewOrder,
         reuse_ended_id: bool,
-    ) -> Result<std::result::Result<NodeId, OrderRefused>> {
+    ) -> Result<std::result::Result<ChainNodeId, OrderRefusal>> {
         let Some(chain) =
             self.state.chains.find_chain(&new.chain).and_then(|chain_row| chain_row.definition())
         else {
-            return Ok(Err(OrderRefused::NoSuchChain(new.chain.clone())));
+            return Ok(Err(OrderRefusal::NoSuchChain(new.chain.clone())));
         };
         let node = match &new.node {
-            Some(node) if chain.node(node).is_none() => {
-                return Ok(Err(OrderRefused::NoSuchNode(new.chain.clone(), node.clone())));
+            Some(node) if chain.find_node(node).is_none() => {
+                return Ok(Err(OrderRefusal::NoSuchNode(new.chain.clone(), node.clone())));
             }
             Some(node) => Some(node),
             None => chain.nodes.first().map(|node| &node.id),
@@ -102,10 +104,10 @@ impl<T: Tables> Txn<'_, T> {
         if let Some(id) = &new.id {
             let key = OrderKey { chain: new.chain.clone(), id: id.clone() };
             if self.tables.find_order(&new.tenant, &key)?.is_some() {
-                return Ok(Err(OrderRefused::Exists(key.chain, key.id)));
+                return Ok(Err(OrderRefusal::AlreadyExists(key.chain, key.id)));
             }
             if !reuse_ended_id && let Some(ended) = self.tables.read_ended_order(&new.tenant, &key)? {
-                return Ok(Err(OrderRefused::Ended(Box::new(ended))));
+                return Ok(Err(OrderRefusal::Ended(Box::new(ended))));
             }
         }
         Ok(Ok(node))
@@ -129,10 +131,10 @@ impl<T: Tables> Txn<'_, T> {
     fn insert_order(
         &mut self,
         new: NewOrder,
-        node: NodeId,
+        node: ChainNodeId,
         taken: &TakenKeys,
         now: Timestamp,
-    ) -> Result<Added> {
+    ) -> Result<AddedOrder> {
         let key = match &new.id {
             Some(id) => OrderKey { chain: new.chain.clone(), id: id.clone() },
             None => self.allocate_order_key(&new, taken, now)?,
@@ -144,22 +146,22 @@ impl<T: Tables> Txn<'_, T> {
             node,
             value: new.value,
             priority: new.priority,
-            planned: new.at,
-            created: now,
+            planned_at: new.planned_at,
+            created_at: now,
             origin: new.origin,
-            started: None,
+            started_at: None,
             suspended: false,
             task: None,
-            running: false,
-            stepped: false,
-            halted_by: None,
+            step_running: false,
+            step_succeeded: false,
+            suspended_by_task: None,
             took_on_error: false,
         };
         let number = self.state.allocate_order_number();
         self.tables.insert_order(number, &order)?;
         let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
         let event = self.publish_tenant_event(&order.tenant, &added, now)?;
-        self.apply_order_input(OrderRow { number, order }, Input::Added, now)?;
-        Ok(Added { order: key, tenant, event })
+        self.apply_order_input(OrderRow { number, order }, OrderInput::Added, now)?;
+        Ok(AddedOrder { order: key, tenant, event })
     }
 }

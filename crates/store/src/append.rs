@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use pointsman_core::chain::{ChainPath, OrderId};
-use pointsman_core::order::Origin;
-use pointsman_core::store::{Emission, NewOrder, OrderRefused, Receipt, Refused, Sequenced};
-use pointsman_core::task::{Life, Subject};
+use pointsman_core::order::OrderOrigin;
+use pointsman_core::store::{
+    EmitBatch, EmitReceipt, IdempotencyError, NewOrder, OrderRefusal, SequencedEvent,
+};
+use pointsman_core::task::{TaskLifecycle, TaskSubject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 
 use crate::claim::ClaimSlots;
@@ -18,18 +20,18 @@ use crate::writer::Txn;
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn append_emission(
         &mut self,
-        emission: Emission,
+        emission: EmitBatch,
         slots: &mut ClaimSlots,
         now: Timestamp,
-    ) -> Result<std::result::Result<Receipt, Refused>> {
+    ) -> Result<std::result::Result<EmitReceipt, IdempotencyError>> {
         match self.read_recorded_answer(emission.idempotency.as_ref())? {
-            Ok(Some(events)) => return Ok(Ok(Receipt { events, repeated: true })),
+            Ok(Some(events)) => return Ok(Ok(EmitReceipt { events, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict)),
         }
         let events = self.append_events(emission.events, slots, now)?;
         self.write_idempotency_record(emission.idempotency.as_ref(), &events, now)?;
-        Ok(Ok(Receipt { events, repeated: false }))
+        Ok(Ok(EmitReceipt { events, repeated: false }))
     }
 
     /// Appends events to the journal and creates their tasks. A task that can run at once is created locked if a claim
@@ -39,7 +41,7 @@ impl<T: Tables> Txn<'_, T> {
         events: Vec<NewEvent>,
         slots: &mut ClaimSlots,
         now: Timestamp,
-    ) -> Result<Vec<Sequenced>> {
+    ) -> Result<Vec<SequencedEvent>> {
         events.into_iter().map(|event| self.append_event(event, None, slots, now)).collect()
     }
 
@@ -51,7 +53,7 @@ impl<T: Tables> Txn<'_, T> {
         given: Option<EventId>,
         slots: &mut ClaimSlots,
         now: Timestamp,
-    ) -> Result<Sequenced> {
+    ) -> Result<SequencedEvent> {
         self.append_event(event, given, slots, now)
     }
 
@@ -61,8 +63,8 @@ impl<T: Tables> Txn<'_, T> {
         given: Option<EventId>,
         slots: &mut ClaimSlots,
         now: Timestamp,
-    ) -> Result<Sequenced> {
-        let id = self.state.id_clock.take(given, now);
+    ) -> Result<SequencedEvent> {
+        let id = self.state.id_clock.use_preassigned_or_next(given, now);
         let handlers = self.state.resolve_handlers(&new.kind);
         let first_task = self.state.allocate_task_numbers(handlers.len());
         let object = match &new.key {
@@ -71,7 +73,7 @@ impl<T: Tables> Txn<'_, T> {
         };
         let prev = object.as_ref().and_then(|object| object.previous_event());
         let number = object.as_ref().map(|object| object.number);
-        let (due, priority, planned) = (new.due.unwrap_or(now), new.priority, new.planned);
+        let (due, priority, planned) = (new.due.unwrap_or(now), new.priority, new.planned_at);
         let event = Arc::new(build_event(new, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
         if !handlers.is_empty() {
@@ -100,7 +102,7 @@ impl<T: Tables> Txn<'_, T> {
         for chain in self.state.chains.resolve_chains(&event.kind).iter() {
             self.add_order_for_event(&event, chain, priority, due, now)?;
         }
-        Ok(Sequenced { id, prev, tasks })
+        Ok(SequencedEvent { id, prev, tasks })
     }
 
     /// Adds the order that an event creates for a chain. Its order id is the event's id, which no other order has yet.
@@ -115,14 +117,14 @@ impl<T: Tables> Txn<'_, T> {
         let order = NewOrder {
             id: Some(OrderId::new(event.id.to_string()).map_err(Fault::damaged)?),
             value: event.value.clone(),
-            at: Some(due).filter(|due| *due > now),
+            planned_at: Some(due).filter(|due| *due > now),
             priority,
             tenant: event.tenant.clone(),
-            origin: Some(Origin { event: event.id, depth: event.depth() }),
-            ..NewOrder::of(chain.clone())
+            origin: Some(OrderOrigin { event: event.id, depth: event.cause_depth() }),
+            ..NewOrder::new(chain.clone())
         };
         // If the chain no longer exists, the route has no effect.
-        if let Err(OrderRefused::Exists(..)) = self.add_order(order.clone(), now)? {
+        if let Err(OrderRefusal::AlreadyExists(..)) = self.add_order(order.clone(), now)? {
             let _ = self.add_order(NewOrder { id: None, ..order }, now)?;
         }
         Ok(())
@@ -160,14 +162,18 @@ impl<T: Tables> Txn<'_, T> {
             is_sync: task.is_sync,
             stage: task.stage,
             priority: task.priority.into(),
-            score: handler.def.limits.score(task.priority, now),
+            score: handler.def.limits.queue_score(task.priority, now),
             rank: 0,
             prev_sent_event: task.prev_sent_event,
             planned_at: task.planned_at,
             created_at: now,
             started_at: None,
             error: None,
-            life: if task.is_late { Life::late(task.due, laned) } else { Life::beginning(task.due, laned) },
+            life: if task.is_late {
+                TaskLifecycle::new_late(task.due, laned)
+            } else {
+                TaskLifecycle::new(task.due, laned)
+            },
         };
         let id = self.state.task_id(handler.id, event.kind.as_str(), task_row.seq)?;
         if task_row.stage > 0 {
@@ -180,7 +186,7 @@ impl<T: Tables> Txn<'_, T> {
             false => self.phase_when_unblocked(&WaitingTask::from_row(&task_row, task.due), now)?,
         };
         if self.may_create_locked(&task_row, &handler, slots, now)? {
-            let subject = Subject::Event(event.clone());
+            let subject = TaskSubject::Event(event.clone());
             self.create_locked_task(task_row, &handler, subject, slots, &id, now)?;
         } else {
             self.tables.insert_active_task(&task_row)?;

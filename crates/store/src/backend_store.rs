@@ -6,23 +6,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
+use pointsman_core::chain::{self, ChainNodeAction, ChainPath, OrderKey};
 use pointsman_core::engine_event::EngineEvent;
 use pointsman_core::fire::Fire;
-use pointsman_core::journal::{Extent, Page, PathFilter, Retention};
+use pointsman_core::journal::{EventPage, JournalRange, PathFilter, Retention};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    Abilities, ChainView, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage, Firing,
-    Idempotency, Journal, Listener, LogPage, NewLogLine, NewRun, NodeId, NodeView, ObjectView, OrderBatch,
-    OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused, OrderView, Orders, OrdersRefused, Plan,
-    Pruned, Queue, QueueView, Read, Receipt, RecordedAnswer, Refused, Registration, Registry, Replayed,
-    Rescued, Result, RunRefused, RunTask, Schedules, Standing, Store, StoreError, Sweep, TaskFilter,
-    TaskPage, Tasks,
+    AuditEntry, ChainView, ClaimRequest, ClaimResult, EmitBatch, EmitReceipt, EventView, FinishReceipt,
+    FinishedAttempt, FirePage, FireRequest, IdempotencyError, IdempotencyKey, IdempotencyRecord, Journal,
+    JournalQuery, LogPage, NewCollectionRun, NewLogLine, NodeCapabilities, NodeId, NodeView, ObjectView,
+    OrderBatch, OrderBatchRefusal, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefusal,
+    OrderView, Orders, PruneReport, Queue, QueueView, Registration, Registry, ReplayReport, RescueReport,
+    RescueSweep, Result, RunReceipt, RunRefusal, ScheduleDef, ScheduleProgress, Schedules, Store, StoreError,
+    StoreListener, TaskFilter, TaskPage, Tasks,
 };
-use pointsman_core::task::why::Gate;
-use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
+use pointsman_core::task::gates::Gate;
+use pointsman_core::task::{Task, TaskCommand, TaskRejection, TaskSeq};
 use pointsman_core::{
-    EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
+    EventId, HandlerName, ObjectKey, Rule, RuleKind, RuleScope, ScheduleName, TaskId, Tenant, Timestamp,
 };
 
 use crate::lifecycle::AttemptOutput;
@@ -81,11 +82,11 @@ impl<R: StoreReader> Deref for BackendStore<R> {
 }
 
 impl<R: StoreReader> Store for BackendStore<R> {
-    fn listen(&self, listener: Arc<dyn Listener>) {
+    fn add_listener(&self, listener: Arc<dyn StoreListener>) {
         self.writer.add_listener(listener);
     }
 
-    fn trouble(&self) -> Option<String> {
+    fn write_problem(&self) -> Option<String> {
         self.writer.status().describe_trouble(Instant::now())
     }
 
@@ -104,10 +105,10 @@ impl<R: StoreReader> Store for BackendStore<R> {
 impl<R: StoreReader> Journal for BackendStore<R> {
     async fn append(
         &self,
-        emissions: Vec<Emission>,
-        claim: Option<Claim>,
+        emissions: Vec<EmitBatch>,
+        claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
+    ) -> Result<(Vec<std::result::Result<EmitReceipt, IdempotencyError>>, ClaimResult)> {
         self.check_accepts_writes()?;
         let request = JobRequest {
             position: JobPosition::First,
@@ -126,41 +127,46 @@ impl<R: StoreReader> Journal for BackendStore<R> {
             .await
     }
 
-    async fn recorded_answer(
+    async fn find_idempotency_record(
         &self,
-        idempotency: Idempotency,
-    ) -> Result<std::result::Result<Option<String>, Refused>> {
+        idempotency: IdempotencyKey,
+    ) -> Result<std::result::Result<Option<String>, IdempotencyError>> {
         self.writer.run(move |txn| txn.read_recorded_answer_text(&idempotency)).await
     }
 
-    async fn record_answer(
+    async fn insert_idempotency_record(
         &self,
-        idempotency: Idempotency,
+        idempotency: IdempotencyKey,
         answer: String,
         now: Timestamp,
-    ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
+    ) -> Result<std::result::Result<IdempotencyRecord, IdempotencyError>> {
         self.writer.run(move |txn| txn.write_idempotency_record_once(&idempotency, answer, now)).await
     }
 
-    async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
+    async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
         self.writer
             .run(move |txn| events.iter().try_for_each(|event| txn.publish_engine_event(event, now)))
             .await
     }
 
-    async fn extent(&self) -> Result<Extent> {
+    async fn read_journal_range(&self) -> Result<JournalRange> {
         self.reader.extent().await
     }
 
-    async fn read(&self, read: Read) -> Result<Page> {
+    async fn read_events(&self, read: JournalQuery) -> Result<EventPage> {
         self.reader.journal_page(read).await
     }
 
-    async fn event(&self, id: EventId) -> Result<Option<EventView>> {
+    async fn read_event(&self, id: EventId) -> Result<Option<EventView>> {
         self.reader.event(id).await
     }
 
-    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
+    async fn read_object(
+        &self,
+        tenant: &Tenant,
+        key: &ObjectKey,
+        limit: usize,
+    ) -> Result<Option<ObjectView>> {
         self.reader.object(tenant, key, limit).await
     }
 
@@ -170,18 +176,18 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         history: Retention,
         objects: Duration,
         now: Timestamp,
-    ) -> Result<Pruned> {
+    ) -> Result<PruneReport> {
         self.writer.run(move |txn| txn.prune_store(journal, history, objects, now)).await
     }
 }
 
 #[async_trait]
 impl<R: StoreReader> Queue for BackendStore<R> {
-    async fn schedule(&self, ahead: usize, now: Timestamp) -> Result<usize> {
+    async fn schedule_tasks(&self, ahead: usize, now: Timestamp) -> Result<usize> {
         self.writer.run(move |txn| txn.schedule_ahead(ahead, now)).await
     }
 
-    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims> {
+    async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult> {
         self.writer
             .run(move |txn| {
                 let slots = txn.reserve_claim_slots(Some(claim), std::iter::empty(), now)?;
@@ -190,12 +196,12 @@ impl<R: StoreReader> Queue for BackendStore<R> {
             .await
     }
 
-    async fn finish(
+    async fn finish_attempts(
         &self,
-        endings: Vec<Ending>,
-        claim: Option<Claim>,
+        endings: Vec<FinishedAttempt>,
+        claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
+    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskRejection>>, ClaimResult)> {
         let request = JobRequest {
             position: JobPosition::Last,
             input: (endings, claim),
@@ -203,7 +209,8 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         };
         self.writer
             .run_job(request, move |txn, (endings, claim)| {
-                let mut slots = txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emits), now)?;
+                let mut slots =
+                    txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emitted_events), now)?;
                 let finished = endings.into_iter().map(|ending| txn.finish_attempt(ending, &mut slots, now));
                 let finished = finished.collect::<crate::error::Result<_>>()?;
                 Ok((finished, txn.claim_tasks(slots, now)?))
@@ -211,40 +218,40 @@ impl<R: StoreReader> Queue for BackendStore<R> {
             .await
     }
 
-    async fn log(&self, lines: Vec<NewLogLine>) -> Result<usize> {
+    async fn append_log_lines(&self, lines: Vec<NewLogLine>) -> Result<usize> {
         self.writer.run(move |txn| txn.append_attempt_logs(lines)).await
     }
 
-    async fn renew(
+    async fn renew_lease(
         &self,
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), Rejected>> {
+    ) -> Result<std::result::Result<(), TaskRejection>> {
         self.writer.run(move |txn| txn.renew_lease(task, fence, until)).await
     }
 
-    async fn lost(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn find_lost_attempts(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         match leases.is_empty() {
             true => Ok(vec![]),
             false => self.reader.lost_leases(leases).await,
         }
     }
 
-    async fn run(
+    async fn run_collection(
         &self,
-        run: NewRun,
-        idempotency: Option<Idempotency>,
+        run: NewCollectionRun,
+        idempotency: Option<IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<RunTask, RunRefused>> {
+    ) -> Result<std::result::Result<RunReceipt, RunRefusal>> {
         self.writer.run(move |txn| txn.create_requested_run(&run, idempotency.as_ref(), now)).await
     }
 
-    async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
+    async fn rescue(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
         let (rescued, redefined) = self
             .writer
             .run(move |txn| {
-                let redefined = sweep.missing && txn.expire_registrants(now)?;
+                let redefined = sweep.park_missing && txn.expire_registrants(now)?;
                 Ok((txn.rescue_tasks(sweep, now)?, redefined))
             })
             .await?;
@@ -262,28 +269,28 @@ impl<R: StoreReader> Registry for BackendStore<R> {
         self.reevaluate_orders(now).await
     }
 
-    async fn registration(&self) -> Result<Registration> {
+    async fn read_merged_registration(&self) -> Result<Registration> {
         self.writer.run(|txn| txn.current_registration()).await
     }
 
-    async fn registrants(&self) -> Result<Vec<String>> {
+    async fn list_registrants(&self) -> Result<Vec<String>> {
         self.writer.run(|txn| txn.list_registrants()).await
     }
 
-    async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+    async fn join_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let name = name.to_string();
         self.writer.run(move |txn| txn.join_node(&name, now)).await
     }
 
-    async fn announce(&self, node: NodeId, abilities: Abilities) -> Result<()> {
+    async fn announce_capabilities(&self, node: NodeId, abilities: NodeCapabilities) -> Result<()> {
         self.writer.run(move |txn| txn.announce_capabilities(node, &abilities)).await
     }
 
-    async fn nodes(&self) -> Result<Vec<NodeView>> {
+    async fn list_nodes(&self) -> Result<Vec<NodeView>> {
         self.reader.nodes().await
     }
 
-    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+    async fn read_server_clock(&self) -> Result<Option<Timestamp>> {
         self.reader.read_clock().await
     }
 
@@ -291,83 +298,94 @@ impl<R: StoreReader> Registry for BackendStore<R> {
         self.writer.run(move |txn| txn.record_heartbeat(node, now)).await
     }
 
-    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
+    async fn leave_node(&self, node: NodeId, now: Timestamp) -> Result<()> {
         self.writer.run(move |txn| txn.remove_node(node, now)).await
     }
 
-    async fn hold(&self, rule: Rule) -> Result<()> {
+    async fn set_rule(&self, rule: Rule) -> Result<()> {
         self.writer.run(move |txn| txn.add_rule(rule)).await
     }
 
-    async fn release(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool> {
+    async fn lift_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> Result<bool> {
         let (place, tenant) = (place.clone(), tenant.cloned());
         self.writer.run(move |txn| txn.remove_rule(kind, &place, tenant.as_ref())).await
     }
 
-    async fn rules(&self) -> Result<Vec<Rule>> {
+    async fn list_rules(&self) -> Result<Vec<Rule>> {
         self.reader.rules().await
     }
 
-    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         self.reader.queues(handler).await
     }
 
-    async fn note(&self, entry: Deed) -> Result<()> {
+    async fn append_audit_entry(&self, entry: AuditEntry) -> Result<()> {
         self.writer.run(move |txn| txn.record_audit_entry(&entry)).await
     }
 
-    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
+    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
         self.reader.audit_entries(before, limit).await
     }
 }
 
 #[async_trait]
 impl<R: StoreReader> Tasks for BackendStore<R> {
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
+    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
         self.reader.task(id).await
     }
 
-    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
+    async fn list_tasks(
+        &self,
+        filter: TaskFilter,
+        before: Option<TaskSeq>,
+        limit: usize,
+    ) -> Result<TaskPage> {
         self.reader.tasks(filter, before, limit).await
     }
 
-    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         self.reader.logs(id, from, limit).await
     }
 
-    async fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+    async fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let id = id.clone();
         self.writer.run(move |txn| txn.explain_waiting(&id, now)).await
     }
 
-    async fn retry(
+    async fn retry_tasks(
         &self,
         tasks: Vec<TaskSeq>,
         now: Timestamp,
-    ) -> Result<Vec<std::result::Result<(), Rejected>>> {
+    ) -> Result<Vec<std::result::Result<(), TaskRejection>>> {
         self.writer
             .run(move |txn| {
                 let retry_task = |task| {
-                    Ok(txn.apply_command(task, Command::Retry, AttemptOutput::default(), now)?.map(|_| ()))
+                    Ok(txn
+                        .apply_command(task, TaskCommand::Retry, AttemptOutput::default(), now)?
+                        .map(|_| ()))
                 };
                 tasks.into_iter().map(retry_task).collect()
             })
             .await
     }
 
-    async fn cancel(&self, id: &TaskId, now: Timestamp) -> Result<std::result::Result<(), Rejected>> {
+    async fn cancel_task(
+        &self,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), TaskRejection>> {
         let id = id.clone();
         self.writer
             .run(move |txn| match txn.find_task_by_id(&id)? {
                 Some(task) => Ok(txn
-                    .apply_command(task.seq, Command::Cancel, AttemptOutput::default(), now)?
+                    .apply_command(task.seq, TaskCommand::Cancel, AttemptOutput::default(), now)?
                     .map(|_| ())),
-                None => Ok(Err(Rejected::NoSuchTask)),
+                None => Ok(Err(TaskRejection::NoSuchTask)),
             })
             .await
     }
 
-    async fn adopt(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
+    async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
         // In batches, so that emits do not wait for a whole backlog.
         let mut adopted = 0;
         loop {
@@ -380,7 +398,12 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         }
     }
 
-    async fn replay(&self, handler: &HandlerName, from: EventId, now: Timestamp) -> Result<Replayed> {
+    async fn replay_events(
+        &self,
+        handler: &HandlerName,
+        from: EventId,
+        now: Timestamp,
+    ) -> Result<ReplayReport> {
         let handler = handler.clone();
         self.writer.run(move |txn| txn.replay_gap(&handler, from, now)).await
     }
@@ -388,11 +411,15 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
 
 #[async_trait]
 impl<R: StoreReader> Schedules for BackendStore<R> {
-    async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
+    async fn register_schedules(
+        &self,
+        plans: Vec<ScheduleDef>,
+        now: Timestamp,
+    ) -> Result<Vec<ScheduleProgress>> {
         self.writer.run(move |txn| txn.register_plans(plans, now)).await
     }
 
-    async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
+    async fn record_fires(&self, firings: Vec<FireRequest>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
         let request = JobRequest {
             position: JobPosition::Last,
             input: firings,
@@ -401,12 +428,12 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         self.writer.run_job(request, move |txn, firings| txn.resolve_firings(firings, now)).await
     }
 
-    async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+    async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
         let schedule = schedule.clone();
         self.writer.run(move |txn| txn.advance_catch_up(&schedule, up_to)).await
     }
 
-    async fn fires(
+    async fn list_fires(
         &self,
         schedule: &ScheduleName,
         before: Option<Timestamp>,
@@ -422,16 +449,16 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         &self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
+    ) -> Result<std::result::Result<OrderReceipt, OrderBatchRefusal>> {
         self.check_accepts_writes()?;
         self.writer.run(move |txn| txn.add_orders(batch, now)).await
     }
 
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
         self.reader.order(tenant, key).await
     }
 
-    async fn orders(
+    async fn list_orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
@@ -441,53 +468,53 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         self.reader.orders(path, tenant, after, limit).await
     }
 
-    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
         self.reader.all_orders(path, tenant).await
     }
 
-    async fn order_statistics(
+    async fn read_order_statistics(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, Extent)> {
+    ) -> Result<(OrderStatistics, JournalRange)> {
         self.reader.order_statistics(path, tenant, now).await
     }
 
-    async fn steer_order(
+    async fn apply_order_command(
         &self,
         tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>> {
+    ) -> Result<std::result::Result<(), OrderRefusal>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.writer.run(move |txn| txn.apply_order_command(&tenant, &key, command, now)).await
     }
 
-    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
+    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
         self.reader.chains().await
     }
 
-    async fn stop_chain(
+    async fn set_chain_stopped(
         &self,
         chain: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>> {
+    ) -> Result<std::result::Result<(), OrderRefusal>> {
         let chain = chain.clone();
         let done = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
         self.reevaluate_orders(now).await?;
         Ok(done)
     }
 
-    async fn set_node(
+    async fn set_chain_node_action(
         &self,
         chain: &ChainPath,
-        node: &chain::NodeId,
-        action: Action,
+        node: &chain::ChainNodeId,
+        action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>> {
+    ) -> Result<std::result::Result<(), OrderRefusal>> {
         let (chain, node) = (chain.clone(), node.clone());
         let done = self.writer.run(move |txn| txn.set_node_action(&chain, &node, action, now)).await?;
         self.reevaluate_orders(now).await?;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use pointsman_core::chain::{Action, Chain, ChainPath, ChainState, NodeId};
-use pointsman_core::engine_event::{EngineEvent, FileChange};
-use pointsman_core::order::Input;
+use pointsman_core::chain::{Chain, ChainNodeAction, ChainNodeId, ChainPath, ChainState};
+use pointsman_core::engine_event::{EngineEvent, FileBasedChange};
+use pointsman_core::order::OrderInput;
 use pointsman_core::route::ChainRoutes;
-use pointsman_core::store::OrderRefused;
-use pointsman_core::task::QueueOf;
+use pointsman_core::store::OrderRefusal;
+use pointsman_core::task::QueueSubject;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerName, HandlingKey, Timestamp};
 
@@ -56,16 +56,16 @@ impl ChainRegistry {
     }
 
     /// Returns whether the tasks of a queue wait because their chain or their chain node is stopped.
-    pub fn is_stopped(&self, kind: &QueueOf) -> bool {
-        let QueueOf::Node { chain, node } = kind else { return false };
-        self.chains.get(chain).is_some_and(|chain_row| chain_row.state.holds(node))
+    pub fn is_stopped(&self, kind: &QueueSubject) -> bool {
+        let QueueSubject::ChainNode { chain, node } = kind else { return false };
+        self.chains.get(chain).is_some_and(|chain_row| chain_row.state.is_node_stopped(node))
     }
 
     /// Describes why the steps of a chain node do not run, or `None` if nothing stops them.
-    pub fn describe_stop(&self, kind: &QueueOf) -> Option<String> {
-        let QueueOf::Node { chain, node } = kind else { return None };
+    pub fn describe_stop(&self, kind: &QueueSubject) -> Option<String> {
+        let QueueSubject::ChainNode { chain, node } = kind else { return None };
         let state = &self.chains.get(chain)?.state;
-        match (state.stopped, state.holds(node)) {
+        match (state.stopped, state.is_node_stopped(node)) {
             (true, _) => Some(format!("the chain {chain} is stopped")),
             (false, true) => Some(format!("the node {node} of {chain} is stopped")),
             (false, false) => None,
@@ -73,9 +73,9 @@ impl ChainRegistry {
     }
 
     /// Returns the retry policy of a chain node that replaces the handler's.
-    pub(crate) fn find_retry_override(&self, kind: &QueueOf) -> Option<&RetryPolicy> {
-        let QueueOf::Node { chain, node } = kind else { return None };
-        self.chains.get(chain)?.chain.step(node)?.setback.as_ref()
+    pub(crate) fn find_retry_override(&self, kind: &QueueSubject) -> Option<&RetryPolicy> {
+        let QueueSubject::ChainNode { chain, node } = kind else { return None };
+        self.chains.get(chain)?.chain.find_step(node)?.retry.as_ref()
     }
 
     /// Returns the chains for which an event of this type creates orders.
@@ -86,7 +86,7 @@ impl ChainRegistry {
         if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
             self.resolved_routes.clear();
         }
-        let found: Arc<[_]> = self.routes.resolve(kind).into();
+        let found: Arc<[_]> = self.routes.resolve_chains(kind).into();
         self.resolved_routes.insert(kind.clone(), found.clone());
         found
     }
@@ -122,19 +122,20 @@ impl<T: Tables> Txn<'_, T> {
         let before = self.tables.list_file_digests()?;
         for key in before.keys().filter(|key| !files.contains_key(*key)) {
             self.tables.delete_file_digest(key)?;
-            self.publish_file_event(FileChange::Removed, key, now)?;
+            self.publish_file_event(FileBasedChange::Removed, key, now)?;
         }
         for (key, digest) in files.iter().filter(|(key, digest)| before.get(*key) != Some(*digest)) {
             self.tables.write_file_digest(key, digest)?;
-            let change = if before.contains_key(key) { FileChange::Replaced } else { FileChange::Added };
+            let change =
+                if before.contains_key(key) { FileBasedChange::Replaced } else { FileBasedChange::Added };
             self.publish_file_event(change, key, now)?;
-            self.publish_file_event(FileChange::Activated, key, now)?;
+            self.publish_file_event(FileBasedChange::Activated, key, now)?;
         }
         Ok(())
     }
 
-    fn publish_file_event(&mut self, change: FileChange, key: &str, now: Timestamp) -> Result<()> {
-        self.publish_engine_event(&EngineEvent::FileBased { change, key: key.into() }, now)
+    fn publish_file_event(&mut self, change: FileBasedChange, key: &str, now: Timestamp) -> Result<()> {
+        self.publish_engine_event(&EngineEvent::FileBasedChanged { change, key: key.into() }, now)
     }
 
     pub(crate) fn set_chain_stopped(
@@ -142,18 +143,18 @@ impl<T: Tables> Txn<'_, T> {
         path: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>> {
+    ) -> Result<std::result::Result<(), OrderRefusal>> {
         let Some(chain_row) =
             self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
         else {
-            return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
+            return Ok(Err(OrderRefusal::NoSuchChain(path.clone())));
         };
         if chain_row.state.stopped == stopped {
             return Ok(Ok(()));
         }
         let state = ChainState { stopped, ..chain_row.state.clone() };
         let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
-        let passes = state.actions.keys().any(|node| state.passes(node));
+        let passes = state.node_actions.keys().any(|node| state.skips_node(node));
         self.write_chain_state(&chain_row, state, now)?;
         self.publish_engine_event(&event, now)?;
         if passes {
@@ -165,26 +166,28 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn set_node_action(
         &mut self,
         path: &ChainPath,
-        node: &NodeId,
-        action: Action,
+        node: &ChainNodeId,
+        action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>> {
+    ) -> Result<std::result::Result<(), OrderRefusal>> {
         let Some(chain_row) =
             self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
         else {
-            return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
+            return Ok(Err(OrderRefusal::NoSuchChain(path.clone())));
         };
-        if chain_row.chain.step(node).is_none() {
-            return Ok(Err(OrderRefused::NoSuchNode(path.clone(), node.clone())));
+        if chain_row.chain.find_step(node).is_none() {
+            return Ok(Err(OrderRefusal::NoSuchNode(path.clone(), node.clone())));
         }
-        if chain_row.state.action(node) == action {
+        if chain_row.state.node_action(node) == action {
             return Ok(Ok(()));
         }
-        let passed = chain_row.state.passes(node);
+        let passed = chain_row.state.skips_node(node);
         let mut state = chain_row.state.clone();
         match action {
-            Action::Process => drop(state.actions.remove(node)),
-            Action::Stop | Action::NextState => drop(state.actions.insert(node.clone(), action)),
+            ChainNodeAction::Process => drop(state.node_actions.remove(node)),
+            ChainNodeAction::Stop | ChainNodeAction::NextState => {
+                drop(state.node_actions.insert(node.clone(), action))
+            }
         }
         self.write_chain_state(&chain_row, state, now)?;
         let (chain, node) = (path.clone(), node.clone());
@@ -193,7 +196,7 @@ impl<T: Tables> Txn<'_, T> {
             now,
         )?;
         // Orders that stopped in a cycle of skipped nodes may be at any node.
-        if passed || action == Action::NextState {
+        if passed || action == ChainNodeAction::NextState {
             self.mark_for_reevaluation(path)?;
         }
         Ok(Ok(()))
@@ -222,7 +225,7 @@ impl<T: Tables> Txn<'_, T> {
         let Some((path, after)) = self.tables.find_pending_reevaluation()? else { return Ok(false) };
         let numbers = self.tables.list_order_numbers_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
         for number in &numbers {
-            self.apply_input_by_number(*number, Input::Changed, now)?;
+            self.apply_input_by_number(*number, OrderInput::Reevaluate, now)?;
         }
         self.tables.write_pending_reevaluation(&path, numbers.last().copied())?;
         Ok(true)
@@ -231,5 +234,5 @@ impl<T: Tables> Txn<'_, T> {
 
 /// Returns whether the tasks of a queue are steps of orders of this chain.
 pub(crate) fn is_step_queue_of(queue: &QueueState, path: &ChainPath) -> bool {
-    matches!(&queue.kind, QueueOf::Node { chain, .. } if chain == path)
+    matches!(&queue.kind, QueueSubject::ChainNode { chain, .. } if chain == path)
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use pointsman_core::limit::Opening;
-use pointsman_core::store::{Claim, Claimant, Claimed, Claims};
+use pointsman_core::limit::Admission;
+use pointsman_core::store::{ClaimRequest, ClaimResult, Claimant, ClaimedTask};
 use pointsman_core::task::lifecycle::transition;
-use pointsman_core::task::{Command, Lease, Life, Subject};
+use pointsman_core::task::{Lease, TaskCommand, TaskLifecycle, TaskSubject};
 use pointsman_core::{NewEvent, Priority, TaskId, Timestamp};
 
 use crate::error::{Fault, Result};
@@ -21,8 +21,8 @@ const MAX_DUE_PER_CLAIM: usize = 1000;
 /// A claim that is combined with another operation, and the tasks it has been given so far.
 #[derive(Debug, Default)]
 pub struct ClaimSlots {
-    claim: Option<Claim>,
-    claimed: Vec<Claimed>,
+    claim: Option<ClaimRequest>,
+    claimed: Vec<ClaimedTask>,
     /// The highest priority among the events of this transaction. Only tasks of this priority may be created locked;
     /// otherwise a later event of the batch with a higher priority would be overtaken.
     top_priority: Option<Priority>,
@@ -38,7 +38,7 @@ impl<T: Tables> Txn<'_, T> {
         let mut scheduled = already_scheduled;
         for task_row in self.select_ahead(ahead.saturating_sub(already_scheduled), now)? {
             if self
-                .apply_command_to_active(task_row, Command::Schedule, AttemptOutput::default(), now)?
+                .apply_command_to_active(task_row, TaskCommand::Schedule, AttemptOutput::default(), now)?
                 .is_ok()
             {
                 scheduled += 1;
@@ -51,7 +51,7 @@ impl<T: Tables> Txn<'_, T> {
     /// because they have waited longer than tasks that are created now.
     pub(crate) fn reserve_claim_slots<'e>(
         &mut self,
-        claim: Option<Claim>,
+        claim: Option<ClaimRequest>,
         events: impl Iterator<Item = &'e NewEvent>,
         now: Timestamp,
     ) -> Result<ClaimSlots> {
@@ -67,10 +67,12 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Locks tasks for the free slots of a claim.
-    pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<Claims> {
+    pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<ClaimResult> {
         let ClaimSlots { claim, claimed: mut tasks, tasks_without_slot: turned_away, .. } = slots;
-        let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
-        let free_slots = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
+        let Some(claim) = claim else {
+            return Ok(ClaimResult { new_tasks_without_slot: turned_away, ..ClaimResult::default() });
+        };
+        let free_slots = if self.may_claim(&claim) { claim.max_tasks.saturating_sub(tasks.len()) } else { 0 };
         self.record_pull(&claim, now);
         let (scheduled, more_scheduled) = self.select_scheduled(&claim, free_slots, now)?;
         if free_slots > 0 {
@@ -80,20 +82,25 @@ impl<T: Tables> Txn<'_, T> {
             tasks.extend(self.lock_tasks(selected, &claim, now)?);
         }
         let more = more_scheduled || self.has_more_for_claim(&claim, now)?;
-        Ok(Claims { tasks, more, turned_away, next_due: self.state.next_due() })
+        Ok(ClaimResult {
+            tasks,
+            has_more: more,
+            new_tasks_without_slot: turned_away,
+            next_due: self.state.next_due(),
+        })
     }
 
     /// Returns whether a claimant may get tasks. A node that was declared gone gets none, even if it is still running.
-    fn may_claim(&self, claim: &Claim) -> bool {
-        match claim.by {
+    fn may_claim(&self, claim: &ClaimRequest) -> bool {
+        match claim.claimant {
             Claimant::Node(node) => self.state.nodes.contains(&node),
             Claimant::Worker { .. } => true,
         }
     }
 
     /// Records when a worker last pulled tasks of each handler.
-    fn record_pull(&mut self, claim: &Claim, now: Timestamp) {
-        if let Claimant::Worker { .. } = claim.by {
+    fn record_pull(&mut self, claim: &ClaimRequest, now: Timestamp) {
+        if let Claimant::Worker { .. } = claim.claimant {
             for name in claim.handlers.iter() {
                 if let Some(id) = self.state.find_handler(name).map(|handler| handler.id) {
                     self.state.last_pulled.insert(id, now);
@@ -106,19 +113,19 @@ impl<T: Tables> Txn<'_, T> {
     /// handler has reached a limit stay scheduled.
     fn select_scheduled(
         &self,
-        claim: &Claim,
+        claim: &ClaimRequest,
         max: usize,
         now: Timestamp,
     ) -> Result<(Vec<ActiveTaskRow>, bool)> {
         let mut chosen: Vec<ActiveTaskRow> = Vec::new();
-        if self.state.scheduled_count == 0 || claim.by_worker() {
+        if self.state.scheduled_count == 0 || claim.is_by_worker() {
             return Ok((chosen, false));
         }
         for task_row in self.tables.list_scheduled_tasks()? {
             let queue = self.state.queue(task_row.queue)?;
             let handler = self.state.handler(queue.handler)?;
             let free = !self.state.is_limited(handler.id)?
-                || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(slots)
+                || matches!(self.state.check_limits(handler.id, now)?, Admission::Admitted(slots)
                     if (slots as usize) > self.count_tasks_of_handler(&chosen, handler)?);
             if free && claim.handlers.contains(&handler.def.name) {
                 if chosen.len() == max {
@@ -143,9 +150,9 @@ impl<T: Tables> Txn<'_, T> {
     fn lock_tasks(
         &mut self,
         chosen: Vec<ActiveTaskRow>,
-        claim: &Claim,
+        claim: &ClaimRequest,
         now: Timestamp,
-    ) -> Result<Vec<Claimed>> {
+    ) -> Result<Vec<ClaimedTask>> {
         self.prefetch_subjects(&chosen)?;
         chosen.into_iter().map(|task_row| self.lock_task(task_row, claim, now)).collect()
     }
@@ -161,10 +168,15 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.prefetch_subjects(&events, &orders)
     }
 
-    fn lock_task(&mut self, mut task_row: ActiveTaskRow, claim: &Claim, now: Timestamp) -> Result<Claimed> {
+    fn lock_task(
+        &mut self,
+        mut task_row: ActiveTaskRow,
+        claim: &ClaimRequest,
+        now: Timestamp,
+    ) -> Result<ClaimedTask> {
         let order = self.read_task_order(&task_row)?;
         let subject = match &order {
-            Some(order) => Subject::Step(self.step_run_of(&task_row, order)?),
+            Some(order) => TaskSubject::Step(self.step_run_of(&task_row, order)?),
             None => self.read_subject(&task_row)?,
         };
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
@@ -192,7 +204,7 @@ impl<T: Tables> Txn<'_, T> {
         self.state.record_served(task_row.queue, task_row.score, task_row.rank)?;
         if self.state.is_limited(handler.id)? {
             self.state.update_limiter_state(handler.id, |limiter_state| {
-                limiter_state.started(&handler.def.limits, now)
+                limiter_state.record_start(&handler.def.limits, now)
             })?;
             self.state.apply_limits(handler.id, now)?;
         }
@@ -204,15 +216,17 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         task_row: &mut ActiveTaskRow,
         handler: &RegisteredHandler,
-        claim: &Claim,
+        claim: &ClaimRequest,
         now: Timestamp,
     ) -> Result<Lease> {
         let fence = self.state.allocate_fence();
-        let lease = match claim.by {
+        let lease = match claim.claimant {
             Claimant::Node(node) => Lease { node, fence, since: now, until: None },
-            Claimant::Worker { until, .. } => Lease { node: 0, fence, since: now, until: Some(until) },
+            Claimant::Worker { lease_until: until, .. } => {
+                Lease { node: 0, fence, since: now, until: Some(until) }
+            }
         };
-        let (life, _) = transition(task_row.seq, task_row.life, Command::Lock(lease), &handler.def, now)
+        let (life, _) = transition(task_row.seq, task_row.life, TaskCommand::Lock(lease), &handler.def, now)
             .map_err(|rejected| {
                 Fault::damaged(format!("task {} was selected but cannot be locked: {rejected}", task_row.seq))
             })?;
@@ -238,15 +252,15 @@ impl<T: Tables> Txn<'_, T> {
             && queue.is_defined
             && self.state.is_queue_next(task_row.queue)?
             && (!self.state.is_limited(handler.id)?
-                || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(_)));
-        let Some(claim) = slots.claim.as_ref().filter(|claim| slots.claimed.len() < claim.max) else {
+                || matches!(self.state.check_limits(handler.id, now)?, Admission::Admitted(_)));
+        let Some(claim) = slots.claim.as_ref().filter(|claim| slots.claimed.len() < claim.max_tasks) else {
             slots.tasks_without_slot += usize::from(next);
             return Ok(false);
         };
         Ok(next
             && slots.top_priority.map(i64::from) == Some(task_row.priority)
             && self.may_claim(claim)
-            && !claim.by_worker()
+            && !claim.is_by_worker()
             && claim.handlers.contains(&handler.def.name))
     }
 
@@ -255,7 +269,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         mut task_row: ActiveTaskRow,
         handler: &RegisteredHandler,
-        subject: Subject,
+        subject: TaskSubject,
         slots: &mut ClaimSlots,
         id: &TaskId,
         now: Timestamp,
@@ -279,21 +293,21 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         id: TaskId,
         lease: Lease,
-    ) -> Claimed {
-        let Life { attempt, retries, late, .. } = running.row.life;
+    ) -> ClaimedTask {
+        let TaskLifecycle { attempt, retries, late, .. } = running.row.life;
         let ActiveTaskRow { seq, prev_sent_event: prev_sent, planned_at: planned, .. } = running.row;
         let subject = running.subject.clone();
         self.state.running_tasks.insert(seq, running);
-        Claimed {
+        ClaimedTask {
             seq,
             id,
             handler: handler.def.name.clone(),
             subject,
-            planned,
+            planned_at: planned,
             attempt,
             retries,
             fence: lease.fence,
-            until: lease.until,
+            lease_until: lease.until,
             prev_sent,
             late,
         }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pointsman_core::limit::Target;
-use pointsman_core::store::{Ended, Ending, Finished, NewLogLine};
+use pointsman_core::limit::TargetHealth;
+use pointsman_core::store::{AttemptResult, FinishReceipt, FinishedAttempt, NewLogLine};
 use pointsman_core::task::lifecycle::transition;
-use pointsman_core::task::{Command, Lease, LogLine, Rejected, State, TaskSeq};
+use pointsman_core::task::{Lease, LogLine, TaskCommand, TaskRejection, TaskSeq, TaskState};
 use pointsman_core::{Json, Timestamp};
 
 use crate::claim::ClaimSlots;
@@ -18,27 +18,36 @@ use crate::writer_state::RegisteredHandler;
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn finish_attempt(
         &mut self,
-        ending: Ending,
+        ending: FinishedAttempt,
         slots: &mut ClaimSlots,
         now: Timestamp,
-    ) -> Result<std::result::Result<Finished, Rejected>> {
-        let Ending { task, fence, ended, target, emits, logs } = ending;
+    ) -> Result<std::result::Result<FinishReceipt, TaskRejection>> {
+        let FinishedAttempt {
+            task,
+            fence,
+            result: ended,
+            target_health: target,
+            emitted_events: emits,
+            log_lines: logs,
+        } = ending;
         // Most attempts report nothing about a target; they need no lookup of the handler.
         let handler = if target.is_some() { self.find_task_handler(task)? } else { None };
         let command = match &ended {
-            Ended::Succeeded { .. } => Command::Succeed { fence },
-            Ended::Failed { after, last, .. } => Command::Fail { fence, after: *after, last: *last },
-            Ended::Snoozed { until } => Command::Snooze { fence, until: *until },
-            Ended::Released => Command::Release { fence },
+            AttemptResult::Succeeded { .. } => TaskCommand::Succeed { fence },
+            AttemptResult::Failed { retry_at: after, permanent: last, .. } => {
+                TaskCommand::Fail { fence, retry_at: *after, permanent: *last }
+            }
+            AttemptResult::Snoozed { until } => TaskCommand::Snooze { fence, until: *until },
+            AttemptResult::Released => TaskCommand::Release { fence },
         };
         let output = match &ended {
-            Ended::Succeeded { result } => {
+            AttemptResult::Succeeded { result } => {
                 AttemptOutput { result: result.as_ref().map(Json::as_str), ..AttemptOutput::default() }
             }
-            Ended::Failed { error, code, .. } => {
+            AttemptResult::Failed { error, return_code: code, .. } => {
                 AttemptOutput { return_code: *code, ..AttemptOutput::from_error(error) }
             }
-            Ended::Snoozed { .. } | Ended::Released => AttemptOutput::default(),
+            AttemptResult::Snoozed { .. } | AttemptResult::Released => AttemptOutput::default(),
         };
         let life = match self.apply_command(task, command, output, now)? {
             Ok(life) => life,
@@ -50,14 +59,14 @@ impl<T: Tables> Txn<'_, T> {
         self.append_log_lines(task, logs)?;
         let emitted = self.append_events(emits, slots, now)?;
         let due = match life.state {
-            State::New { due } => Some(due),
-            State::Scheduled
-            | State::Locked(_)
-            | State::Done
-            | State::Error { .. }
-            | State::Missing { .. } => None,
+            TaskState::New { due } => Some(due),
+            TaskState::Scheduled
+            | TaskState::Locked(_)
+            | TaskState::Done
+            | TaskState::Error { .. }
+            | TaskState::Missing { .. } => None,
         };
-        Ok(Ok(Finished { status: life.state.status(), due, emitted }))
+        Ok(Ok(FinishReceipt { status: life.state.status(), due, emitted }))
     }
 
     fn find_task_handler(&self, task: TaskSeq) -> Result<Option<Arc<RegisteredHandler>>> {
@@ -72,11 +81,11 @@ impl<T: Tables> Txn<'_, T> {
     fn record_target_report(
         &mut self,
         handler: &RegisteredHandler,
-        target: Target,
+        target: TargetHealth,
         now: Timestamp,
     ) -> Result<()> {
         self.state.update_limiter_state(handler.id, |limiter_state| {
-            limiter_state.told(target, &handler.def.retry, now)
+            limiter_state.record_target_health(target, &handler.def.retry, now)
         })?;
         self.state.apply_limits(handler.id, now)
     }
@@ -108,7 +117,7 @@ impl<T: Tables> Txn<'_, T> {
         if let Some(task_row) =
             self.tables.read_active_task(task)?.filter(|task_row| task_row.lease() == Some(lease))
         {
-            let release = Command::Release { fence: lease.fence };
+            let release = TaskCommand::Release { fence: lease.fence };
             // A refusal means that the task is no longer locked with this fence.
             let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
         }
@@ -121,20 +130,20 @@ impl<T: Tables> Txn<'_, T> {
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), Rejected>> {
+    ) -> Result<std::result::Result<(), TaskRejection>> {
         let Some(task_row) = self.read_cached_or_active_task(task)? else {
             let ended =
                 self.tables.read_archived_task(task)?.map(|archived_row| archived_row.life.state.status());
-            return Ok(Err(ended.map_or(Rejected::NoSuchTask, Rejected::WrongState)));
+            return Ok(Err(ended.map_or(TaskRejection::NoSuchTask, TaskRejection::WrongState)));
         };
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
-        let renew = Command::Renew { fence, until };
+        let renew = TaskCommand::Renew { fence, until };
         let life = match transition(task, task_row.life, renew, &handler.def, until) {
             Ok((life, _)) => life,
             Err(rejected) => return Ok(Err(rejected)),
         };
         // The lease of a node has no end and gets none.
-        if let State::Locked(Lease { until: Some(until), .. }) = life.state {
+        if let TaskState::Locked(Lease { until: Some(until), .. }) = life.state {
             self.tables.set_lease_end(task, until)?;
         }
         match self.state.running_tasks.get_mut(&task) {

@@ -2,7 +2,7 @@
 //! duplicates one is carried out and a repeat gets its answer, whatever dies in between.
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{Idempotency, RecordedAnswer, Refused};
+use pointsman_core::store::{IdempotencyError, IdempotencyKey, IdempotencyRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,26 +17,27 @@ impl<T: Tables> Txn<'_, T> {
     /// would fail every job of the commit.
     pub(crate) fn read_recorded_answer<A: DeserializeOwned>(
         &self,
-        idempotency: Option<&Idempotency>,
-    ) -> Result<std::result::Result<Option<A>, Refused>> {
+        idempotency: Option<&IdempotencyKey>,
+    ) -> Result<std::result::Result<Option<A>, IdempotencyError>> {
         let Some(idempotency_key) = idempotency else { return Ok(Ok(None)) };
         let Some((digest, answer)) =
             self.tables.read_idempotency_record(&idempotency_key.tenant, &idempotency_key.key)?
         else {
             return Ok(Ok(None));
         };
-        let answer = if digest == idempotency_key.digest { serde_json::from_str(&answer).ok() } else { None };
+        let answer =
+            if digest == idempotency_key.request_digest { serde_json::from_str(&answer).ok() } else { None };
         Ok(match answer {
             Some(answer) => Ok(Some(answer)),
-            None => Err(Refused::IdempotencyConflict(idempotency_key.key.clone())),
+            None => Err(IdempotencyError::Conflict(idempotency_key.key.clone())),
         })
     }
 
     /// Returns the text of the answer recorded under a key, whichever kind of request recorded it.
     pub(crate) fn read_recorded_answer_text(
         &self,
-        idempotency: &Idempotency,
-    ) -> Result<std::result::Result<Option<String>, Refused>> {
+        idempotency: &IdempotencyKey,
+    ) -> Result<std::result::Result<Option<String>, IdempotencyError>> {
         let text = |answer| match answer {
             Value::String(text) => text,
             answer => answer.to_string(),
@@ -47,7 +48,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Records the answer to a request, if the request has a key.
     pub(crate) fn write_idempotency_record<A: Serialize + ?Sized>(
         &self,
-        idempotency: Option<&Idempotency>,
+        idempotency: Option<&IdempotencyKey>,
         answer: &A,
         now: Timestamp,
     ) -> Result<()> {
@@ -59,15 +60,15 @@ impl<T: Tables> Txn<'_, T> {
     /// Records an answer unless the key has one; returns the recorded answer.
     pub(crate) fn write_idempotency_record_once(
         &self,
-        idempotency: &Idempotency,
+        idempotency: &IdempotencyKey,
         answer: String,
         now: Timestamp,
-    ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
+    ) -> Result<std::result::Result<IdempotencyRecord, IdempotencyError>> {
         Ok(match self.read_recorded_answer::<String>(Some(idempotency))? {
-            Ok(Some(answer)) => Ok(RecordedAnswer { answer, repeated: true }),
+            Ok(Some(answer)) => Ok(IdempotencyRecord { response: answer, repeated: true }),
             Ok(None) => {
                 self.write_idempotency_record(Some(idempotency), &answer, now)?;
-                Ok(RecordedAnswer { answer, repeated: false })
+                Ok(IdempotencyRecord { response: answer, repeated: false })
             }
             Err(conflict) => Err(conflict),
         })

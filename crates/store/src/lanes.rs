@@ -8,7 +8,7 @@
 
 use std::ops::RangeInclusive;
 
-use pointsman_core::{Order, TaskSeq, Timestamp};
+use pointsman_core::{LaneOrdering, TaskSeq, Timestamp};
 
 use crate::error::Result;
 use crate::key_round_robin::key_bucket_of;
@@ -29,7 +29,7 @@ impl TaskGrouping {
     pub(crate) fn for_object(salt: u64, handler: &RegisteredHandler, object: Option<ObjectNumber>) -> Self {
         let Some(object) = object else { return Self::default() };
         let number = lane_number(object, handler.id);
-        let ordered = handler.def.order == Order::Key;
+        let ordered = handler.def.ordering == LaneOrdering::Key;
         let crowded = !ordered && handler.def.limits.concurrency_per_key.is_some();
         Self {
             lane: ordered.then_some(number),

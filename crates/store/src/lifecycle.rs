@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pointsman_core::task::lifecycle::{Effect, transition};
-use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, Run, State, Subject, TaskSeq};
-use pointsman_core::{EventId, HandlerDef, Pair, Priority, Timestamp};
+use pointsman_core::task::lifecycle::{TaskEffect, transition};
+use pointsman_core::task::{
+    AttemptOutcome, CollectionRun, QueueSubject, TaskCommand, TaskLifecycle, TaskRejection, TaskSeq,
+    TaskState, TaskSubject,
+};
+use pointsman_core::{EventId, HandlerDef, Priority, SourceCollection, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::lanes::TaskGrouping;
@@ -42,15 +45,15 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn apply_command(
         &mut self,
         seq: TaskSeq,
-        command: Command,
+        command: TaskCommand,
         output: AttemptOutput<'_>,
         now: Timestamp,
-    ) -> Result<std::result::Result<Life, Rejected>> {
+    ) -> Result<std::result::Result<TaskLifecycle, TaskRejection>> {
         match self.read_cached_or_active_task(seq)? {
             Some(task_row) => self.apply_command_to_active(task_row, command, output, now),
             None => match self.tables.read_archived_task(seq)? {
                 Some(archived_row) => self.apply_command_to_archived(archived_row, command, now),
-                None => Ok(Err(Rejected::NoSuchTask)),
+                None => Ok(Err(TaskRejection::NoSuchTask)),
             },
         }
     }
@@ -66,20 +69,20 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn apply_command_to_active(
         &mut self,
         task_row: ActiveTaskRow,
-        command: Command,
+        command: TaskCommand,
         output: AttemptOutput<'_>,
         now: Timestamp,
-    ) -> Result<std::result::Result<Life, Rejected>> {
+    ) -> Result<std::result::Result<TaskLifecycle, TaskRejection>> {
         let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
         let task_row =
-            if command == Command::Adopt { self.regroup_task(task_row, &handler)? } else { task_row };
+            if command == TaskCommand::Adopt { self.regroup_task(task_row, &handler)? } else { task_row };
         let def = self.effective_definition(&task_row, &handler)?;
         let (life, effects) = match transition(task_row.seq, task_row.life, command, &def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        if effects.contains(&Effect::JoinLane) && self.is_pair_busy(&task_row)? {
-            return Ok(Err(Rejected::PairIsBusy));
+        if effects.contains(&TaskEffect::JoinLane) && self.is_pair_busy(&task_row)? {
+            return Ok(Err(TaskRejection::CollectionBusy));
         }
         let (mut subject, order) = match self.state.running_tasks.remove(&task_row.seq) {
             Some(RunningTask { subject, order, .. }) => (Some(subject), order),
@@ -91,7 +94,7 @@ impl<T: Tables> Txn<'_, T> {
                 (None, None)
             }
         };
-        let phase = if effects.contains(&Effect::Archive) {
+        let phase = if effects.contains(&TaskEffect::Archive) {
             // Read before the task is deleted: its event may be stored only because of this task.
             let subject = match &mut subject {
                 Some(subject) => subject,
@@ -106,21 +109,21 @@ impl<T: Tables> Txn<'_, T> {
             None
         } else {
             let mut task_row = task_row.clone();
-            if effects.contains(&Effect::JoinLane) {
+            if effects.contains(&TaskEffect::JoinLane) {
                 self.join_lane(&mut task_row);
             }
             Some(self.update_unfinished_task(task_row, life, output.error, now)?)
         };
         for effect in effects {
             match effect {
-                Effect::RecordAttempt(end) => self.record_attempt(&task_row, end, output.error, now)?,
-                Effect::OpenGate => {
+                TaskEffect::RecordAttempt(end) => self.record_attempt(&task_row, end, output.error, now)?,
+                TaskEffect::OpenSyncGate => {
                     if let Some(event) = task_row.event.filter(|_| task_row.is_sync) {
                         self.release_gated_tasks(event, now)?;
                     }
                 }
-                Effect::AdvanceLane => self.advance_lane(task_row.lane, now)?,
-                Effect::Archive | Effect::Restore | Effect::JoinLane => {}
+                TaskEffect::AdvanceLane => self.advance_lane(task_row.lane, now)?,
+                TaskEffect::Archive | TaskEffect::Unarchive | TaskEffect::JoinLane => {}
             }
         }
         self.release_capacity(&task_row, phase, &handler, now)?;
@@ -162,7 +165,7 @@ impl<T: Tables> Txn<'_, T> {
             TaskGrouping::for_object(self.state.salt, handler, object);
         (task_row.lane, task_row.concurrency_group, task_row.key_bucket) =
             (lane, concurrency_group, key_bucket);
-        task_row.life.laned = lane.is_some();
+        task_row.life.has_lane = lane.is_some();
         self.tables.set_task_grouping(&task_row)?;
         Ok(task_row)
     }
@@ -190,30 +193,30 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the subject of an unfinished task. An event is stored as long as it has unfinished tasks.
-    pub(crate) fn read_subject(&self, task_row: &ActiveTaskRow) -> Result<Subject> {
+    pub(crate) fn read_subject(&self, task_row: &ActiveTaskRow) -> Result<TaskSubject> {
         if let Some(order) = self.read_task_order(task_row)? {
-            return self.step_run_of(task_row, &order).map(Subject::Step);
+            return self.step_run_of(task_row, &order).map(TaskSubject::Step);
         }
         let Some(id) = task_row.event else {
-            return self.source_run_of_queue(task_row.queue).map(Subject::Run);
+            return self.source_run_of_queue(task_row.queue).map(TaskSubject::CollectionRun);
         };
         if let Some(event) = self.state.recent_events.find(id) {
-            return Ok(Subject::Event(event));
+            return Ok(TaskSubject::Event(event));
         }
         let event = self.tables.read_event(id)?;
         let event = event
             .ok_or_else(|| Fault::damaged(format!("the event of task {} does not exist", task_row.seq)))?;
-        Ok(Subject::Event(Arc::new(event)))
+        Ok(TaskSubject::Event(Arc::new(event)))
     }
 
-    fn source_run_of_queue(&self, queue: QueueId) -> Result<Run> {
+    fn source_run_of_queue(&self, queue: QueueId) -> Result<CollectionRun> {
         let queue = self.state.queue(queue)?;
         let collection = queue
             .collection()
             .ok_or_else(|| Fault::damaged("a task has neither an event, an order nor a collection"))?;
         let source = self.state.handler(queue.handler)?.def.name.clone();
-        let pair = Pair { source, collection: collection.clone() };
-        Ok(Run { pair, tenant: queue.tenant.clone() })
+        let pair = SourceCollection { source, collection: collection.clone() };
+        Ok(CollectionRun { source_collection: pair, tenant: queue.tenant.clone() })
     }
 
     /// Returns whether a source's task cannot be restored, because another task of its pair is queued or running.
@@ -236,24 +239,27 @@ impl<T: Tables> Txn<'_, T> {
     fn apply_command_to_archived(
         &mut self,
         mut archived_row: ArchivedTaskRow,
-        command: Command,
+        command: TaskCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<Life, Rejected>> {
+    ) -> Result<std::result::Result<TaskLifecycle, TaskRejection>> {
         let queue = self.state.queue(archived_row.queue)?.clone();
         let handler = self.state.handler(queue.handler)?.clone();
         let object = match (&queue.kind, &archived_row.key) {
-            (QueueOf::Events, Some(key)) => self.find_object_number(&queue.tenant, key)?,
-            (QueueOf::Events, None) | (QueueOf::Collection(_) | QueueOf::Node { .. }, _) => None,
+            (QueueSubject::Events, Some(key)) => self.find_object_number(&queue.tenant, key)?,
+            (QueueSubject::Events, None)
+            | (QueueSubject::Collection(_) | QueueSubject::ChainNode { .. }, _) => None,
         };
         let track = match &queue.kind {
-            QueueOf::Collection(collection) => {
+            QueueSubject::Collection(collection) => {
                 TaskGrouping::for_pair(self.state.salt, handler.id, collection.as_str())
             }
-            QueueOf::Events => TaskGrouping::for_object(self.state.salt, &handler, object),
-            QueueOf::Node { .. } if command == Command::Retry => return Ok(Err(Rejected::ResumeItsOrder)),
-            QueueOf::Node { .. } => TaskGrouping::default(),
+            QueueSubject::Events => TaskGrouping::for_object(self.state.salt, &handler, object),
+            QueueSubject::ChainNode { .. } if command == TaskCommand::Retry => {
+                return Ok(Err(TaskRejection::IsOrderStep));
+            }
+            QueueSubject::ChainNode { .. } => TaskGrouping::default(),
         };
-        archived_row.life.laned = track.lane.is_some();
+        archived_row.life.has_lane = track.lane.is_some();
         let (life, _) = match transition(archived_row.seq, archived_row.life, command, &handler.def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
@@ -261,7 +267,7 @@ impl<T: Tables> Txn<'_, T> {
         if let Some(event) = archived_row.event {
             let is_deleted = archived_row.key.is_some() && object.is_none();
             if is_deleted || self.tables.read_event(event)?.is_none() {
-                return Ok(Err(Rejected::Forgotten));
+                return Ok(Err(TaskRejection::EventExpired));
             }
             if let Some(key) =
                 archived_row.key.as_deref().filter(|_| event <= self.state.counters.expired_up_to)
@@ -283,7 +289,7 @@ impl<T: Tables> Txn<'_, T> {
             is_sync: archived_row.is_sync,
             stage: archived_row.stage,
             priority: archived_row.priority,
-            score: handler.def.limits.score(priority, archived_row.created_at),
+            score: handler.def.limits.queue_score(priority, archived_row.created_at),
             rank: 0,
             prev_sent_event: archived_row.prev_sent_event,
             planned_at: archived_row.planned_at,
@@ -293,7 +299,7 @@ impl<T: Tables> Txn<'_, T> {
             life,
         };
         if self.is_pair_busy(&task_row)? {
-            return Ok(Err(Rejected::PairIsBusy));
+            return Ok(Err(TaskRejection::CollectionBusy));
         }
         self.tables.delete_archived_task(archived_row.seq)?;
         self.state.counters.archived_tasks -= 1;
@@ -308,23 +314,23 @@ impl<T: Tables> Txn<'_, T> {
     fn update_unfinished_task(
         &mut self,
         mut task_row: ActiveTaskRow,
-        life: Life,
+        life: TaskLifecycle,
         error: Option<&str>,
         now: Timestamp,
     ) -> Result<TaskPhase> {
         let before = task_row.phase;
         (task_row.phase, task_row.rank) = match life.state {
-            State::New { due } => self.phase_of_new_task(&task_row, due, now)?,
-            State::Scheduled => (TaskPhase::Scheduled, task_row.rank),
-            State::Locked(_) => (TaskPhase::Locked, task_row.rank),
-            State::Error { .. } => (TaskPhase::Halted, 0),
-            State::Missing { .. } => (TaskPhase::Missing, 0),
-            State::Done => return Err(Fault::damaged("a task that is done is stored as unfinished")),
+            TaskState::New { due } => self.phase_of_new_task(&task_row, due, now)?,
+            TaskState::Scheduled => (TaskPhase::Scheduled, task_row.rank),
+            TaskState::Locked(_) => (TaskPhase::Locked, task_row.rank),
+            TaskState::Error { .. } => (TaskPhase::Halted, 0),
+            TaskState::Missing { .. } => (TaskPhase::Missing, 0),
+            TaskState::Done => return Err(Fault::damaged("a task that is done is stored as unfinished")),
         };
         // The error that the task had before its handler went missing is obsolete once the task is adopted.
         let error = error.map(str::to_string).or(task_row.error.take());
         task_row.error = error.filter(|_| before != TaskPhase::Missing);
-        task_row.lane_position = task_row.lane_position.filter(|_| life.ordered);
+        task_row.lane_position = task_row.lane_position.filter(|_| life.in_lane);
         task_row.life = life;
         task_row.started_at = task_row.lease().map(|lease| lease.since).or(task_row.started_at);
         self.tables.update_active_task(&task_row)?;
@@ -394,15 +400,16 @@ impl<T: Tables> Txn<'_, T> {
     fn record_attempt(
         &mut self,
         task_row: &ActiveTaskRow,
-        end: AttemptEnd,
+        end: AttemptOutcome,
         error: Option<&str>,
         now: Timestamp,
     ) -> Result<()> {
-        if end == AttemptEnd::Succeeded {
+        if end == AttemptOutcome::Succeeded {
             return Ok(());
         }
-        let ActiveTaskRow { seq: task, started_at: started, life: Life { attempt: number, .. }, .. } =
-            *task_row;
+        let ActiveTaskRow {
+            seq: task, started_at: started, life: TaskLifecycle { attempt: number, .. }, ..
+        } = *task_row;
         let started = started.unwrap_or(now);
         self.tables.write_attempt(&AttemptRow {
             task,

@@ -1,6 +1,6 @@
 //! Limits at runtime: the limiter state of each handler, and whether another of its tasks may start.
 //!
-//! The core decides ([`Pace::opening`]); this module provides the input and applies the result. A handler that closes
+//! The core decides ([`LimiterState::opening`]); this module provides the input and applies the result. A handler that closes
 //! leaves its queues in the fair queue until they are selected; a handler that opens returns as many parked queues as
 //! it has free slots.
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pointsman_core::Timestamp;
-use pointsman_core::limit::{Opening, Pace};
+use pointsman_core::limit::{Admission, LimiterState};
 
 use crate::error::{Fault, Result};
 use crate::row::{HandlerId, QueueId};
@@ -20,7 +20,7 @@ use crate::writer_state::WriterState;
 pub(crate) struct HandlerLimiter {
     pub(crate) running: i64,
     pub(crate) scheduled: i64,
-    pub(crate) state: Pace,
+    pub(crate) state: LimiterState,
     /// A limit keeps all its tasks from starting.
     pub(crate) is_closed: bool,
     /// Tasks that could still start when the limits were last checked.
@@ -82,7 +82,7 @@ impl WriterState {
     }
 
     /// Adds limiters for new handlers; existing limiters keep their state.
-    pub(crate) fn add_missing_limiters(&mut self, limiter_states: Vec<Pace>) {
+    pub(crate) fn add_missing_limiters(&mut self, limiter_states: Vec<LimiterState>) {
         let existing = self.limiters.by_handler.len();
         for limiter_state in limiter_states.into_iter().skip(existing) {
             self.limiters
@@ -98,22 +98,22 @@ impl WriterState {
         let limiter_state = &limiter.state;
         Ok(limits.concurrency.is_some()
             || limits.rate.is_some()
-            || limiter_state.ailing()
-            || limiter_state.quiet_until > Timestamp::MIN
+            || limiter_state.is_breaker_tripped()
+            || limiter_state.breaker_open_until > Timestamp::MIN
             || limiter.is_closed)
     }
 
-    pub(crate) fn check_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Opening> {
+    pub(crate) fn check_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Admission> {
         let limiter = self.limiter(handler)?;
         let running = u32::try_from(limiter.running).unwrap_or(0);
-        Ok(limiter.state.opening(&self.handler(handler)?.def.limits, running, now))
+        Ok(limiter.state.admission(&self.handler(handler)?.def.limits, running, now))
     }
 
     /// Changes the limiter state of a handler; it is written before the commit.
     pub(crate) fn update_limiter_state(
         &mut self,
         handler: HandlerId,
-        change: impl FnOnce(&mut Pace),
+        change: impl FnOnce(&mut LimiterState),
     ) -> Result<()> {
         let limiter = self.limiter_mut(handler)?;
         let before = limiter.state;
@@ -129,13 +129,13 @@ impl WriterState {
     pub(crate) fn apply_limits(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
         let opening = self.check_limits(handler, now)?;
         let reopens = match opening {
-            Opening::Paced(at) | Opening::Quiet(at) => Some(at),
-            Opening::Open(_) | Opening::Full => None,
+            Admission::RateLimited(at) | Admission::BreakerOpen(at) => Some(at),
+            Admission::Admitted(_) | Admission::ConcurrencyFull => None,
         };
         let limiter = self.limiter_mut(handler)?;
         limiter.free_slots = match opening {
-            Opening::Open(free_slots) => free_slots,
-            Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
+            Admission::Admitted(free_slots) => free_slots,
+            Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => 0,
         };
         let was_closed = std::mem::replace(&mut limiter.is_closed, limiter.free_slots == 0);
         // If another node had closed the handler, its queues are still in the fair queue here.
@@ -152,8 +152,8 @@ impl WriterState {
         }
         self.has_new_ready_tasks |= opened;
         match opening {
-            Opening::Open(free_slots) => self.unpark_queues(handler, free_slots),
-            Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => Ok(()),
+            Admission::Admitted(free_slots) => self.unpark_queues(handler, free_slots),
+            Admission::ConcurrencyFull | Admission::RateLimited(_) | Admission::BreakerOpen(_) => Ok(()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pointsman_core::EventId;
-use pointsman_core::store::Signal;
+use pointsman_core::store::StoreSignal;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -93,16 +93,16 @@ impl PeerNotifier {
         }
         let Some((head, work)) = self.parse_message(message) else { return };
         if head > EventId::ZERO {
-            writer.notify_listeners(Signal::Journal(head));
+            writer.notify_listeners(StoreSignal::JournalGrew(head));
         }
         if work {
-            writer.notify_listeners(Signal::Work);
+            writer.notify_listeners(StoreSignal::TasksReady);
         }
     }
 
     /// Wakes everybody after the listener has reconnected, because missed messages are not repeated.
     pub fn assume_missed_messages<T: Tables>(&self, writer: &Writer<T>) {
-        writer.notify_listeners(Signal::Work);
+        writer.notify_listeners(StoreSignal::TasksReady);
         self.outbox_signal.notify_one();
     }
 }

@@ -1,10 +1,10 @@
 //! Carries out the core's decisions about orders, in the transaction of what caused them.
 
-use pointsman_core::chain::{ChainState, NodeId, OrderKey};
-use pointsman_core::engine_event::{EngineEvent, FileChange};
-use pointsman_core::order::{Effect, EndedOrder, Input, Order, OrderOutcome, StepEnd};
-use pointsman_core::store::{OrderCommand, OrderRefused};
-use pointsman_core::task::{Command, Life, QueueOf, State, StepRun, TaskSeq};
+use pointsman_core::chain::{ChainNodeId, ChainState, OrderKey};
+use pointsman_core::engine_event::{EngineEvent, FileBasedChange};
+use pointsman_core::order::{EndedOrder, Order, OrderEffect, OrderInput, OrderOutcome, StepOutcome};
+use pointsman_core::store::{OrderCommand, OrderRefusal};
+use pointsman_core::task::{QueueSubject, StepRun, TaskCommand, TaskLifecycle, TaskSeq, TaskState};
 use pointsman_core::{Event, EventId, HandlerName, Json, TaskId, Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
@@ -16,7 +16,7 @@ use crate::writer::Txn;
 impl<T: Tables> Txn<'_, T> {
     /// Publishes an engine event that belongs to no tenant.
     pub(crate) fn publish_engine_event(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
-        self.publish_tenant_event(&Tenant::nobody(), event, now).map(drop)
+        self.publish_tenant_event(&Tenant::no_tenant(), event, now).map(drop)
     }
 
     /// Publishes an engine event about an order or task of a tenant.
@@ -26,7 +26,7 @@ impl<T: Tables> Txn<'_, T> {
         event: &EngineEvent,
         now: Timestamp,
     ) -> Result<EventId> {
-        let event = Event { tenant: tenant.clone(), ..event.at(self.state.id_clock.next(now)) };
+        let event = Event { tenant: tenant.clone(), ..event.to_event(self.state.id_clock.next(now)) };
         self.insert_event(&event, TaskSeq(0), 0)?;
         Ok(event.id)
     }
@@ -37,19 +37,19 @@ impl<T: Tables> Txn<'_, T> {
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>> {
+    ) -> Result<std::result::Result<(), OrderRefusal>> {
         let Some(found) = self.tables.find_order(tenant, key)? else {
-            return Ok(Err(OrderRefused::NoSuchOrder(key.clone())));
+            return Ok(Err(OrderRefusal::NoSuchOrder(key.clone())));
         };
-        let running = found.order.running;
+        let running = found.order.step_running;
         match command {
-            OrderCommand::Suspend => drop(self.apply_order_input(found, Input::Suspend, now)?),
-            OrderCommand::Resume => drop(self.apply_order_input(found, Input::Resume, now)?),
+            OrderCommand::Suspend => drop(self.apply_order_input(found, OrderInput::Suspend, now)?),
+            OrderCommand::Resume => drop(self.apply_order_input(found, OrderInput::Resume, now)?),
             OrderCommand::Remove | OrderCommand::Change { .. } if running => {
-                return Ok(Err(OrderRefused::Running(key.clone())));
+                return Ok(Err(OrderRefusal::StepRunning(key.clone())));
             }
-            OrderCommand::Remove => drop(self.apply_order_input(found, Input::Remove, now)?),
-            OrderCommand::Change { value, node, at } => {
+            OrderCommand::Remove => drop(self.apply_order_input(found, OrderInput::Remove, now)?),
+            OrderCommand::Change { value, node, planned_at: at } => {
                 return self.change_order(found, value, node, at, now);
             }
         }
@@ -60,19 +60,19 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         mut found: OrderRow,
         value: Option<Json>,
-        node: Option<NodeId>,
+        node: Option<ChainNodeId>,
         at: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>> {
+    ) -> Result<std::result::Result<(), OrderRefusal>> {
         let path = found.order.key.chain.clone();
         if let Some(to) = &node {
             let Some(chain) =
                 self.state.chains.find_chain(&path).and_then(|chain_row| chain_row.definition())
             else {
-                return Ok(Err(OrderRefused::NoSuchChain(path)));
+                return Ok(Err(OrderRefusal::NoSuchChain(path)));
             };
-            if chain.node(to).is_none() {
-                return Ok(Err(OrderRefused::NoSuchNode(path, to.clone())));
+            if chain.find_node(to).is_none() {
+                return Ok(Err(OrderRefusal::NoSuchNode(path, to.clone())));
             }
         }
         let to = node.filter(|node| *node != found.order.node);
@@ -83,7 +83,7 @@ impl<T: Tables> Txn<'_, T> {
             self.tables.update_order(&found)?;
         }
         if at.is_some() {
-            found.order.planned = at;
+            found.order.planned_at = at;
             // The task was created for the old time and is created again.
             let task = found.order.task.take();
             self.tables.update_order(&found)?;
@@ -91,15 +91,24 @@ impl<T: Tables> Txn<'_, T> {
         }
         if replaced {
             let key = format!("Order:{}", found.order.key);
-            let replaced = EngineEvent::FileBased { change: FileChange::Replaced, key };
+            let replaced = EngineEvent::FileBasedChanged { change: FileBasedChange::Replaced, key };
             self.publish_tenant_event(&found.order.tenant, &replaced, now)?;
         }
-        self.apply_order_input(found, to.map_or(Input::Changed, |to| Input::Moved { to }), now)?;
+        self.apply_order_input(
+            found,
+            to.map_or(OrderInput::Reevaluate, |to| OrderInput::MoveTo { node: to }),
+            now,
+        )?;
         Ok(Ok(()))
     }
 
     /// Applies an input to the order with this number, if it exists.
-    pub(crate) fn apply_input_by_number(&mut self, number: i64, input: Input, now: Timestamp) -> Result<()> {
+    pub(crate) fn apply_input_by_number(
+        &mut self,
+        number: i64,
+        input: OrderInput,
+        now: Timestamp,
+    ) -> Result<()> {
         match self.tables.read_order(number)? {
             Some(found) => self.apply_order_input(found, input, now).map(drop),
             None => Ok(()),
@@ -110,7 +119,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn apply_order_input(
         &mut self,
         found: OrderRow,
-        input: Input,
+        input: OrderInput,
         now: Timestamp,
     ) -> Result<OrderRow> {
         let OrderRow { number, order } = found;
@@ -118,23 +127,25 @@ impl<T: Tables> Txn<'_, T> {
         let chain_row = self.state.chains.find_chain(&order.key.chain).cloned();
         let state = chain_row.as_ref().map_or_else(ChainState::default, |chain_row| chain_row.state.clone());
         let chain = chain_row.as_ref().and_then(|chain_row| chain_row.definition());
-        let (order, effects) = order.input(input, chain, &state, now);
+        let (order, effects) = order.apply(input, chain, &state, now);
         let mut found = OrderRow { number, order };
         let (mut canceled, mut outcome) = (None, None);
         for effect in effects {
             match effect {
-                Effect::Tell(event) => drop(self.publish_tenant_event(&before.tenant, &event, now)?),
-                Effect::Begin { handler } => {
+                OrderEffect::Publish(event) => {
+                    drop(self.publish_tenant_event(&before.tenant, &event, now)?)
+                }
+                OrderEffect::CreateTask { handler } => {
                     found.order.task = self.create_step_task(&found, &handler, now)?
                 }
-                Effect::Stay { handler } => {
+                OrderEffect::KeepTask { handler } => {
                     if !self.is_step_task(found.order.task, &found.order.node, &handler)? {
                         canceled = found.order.task;
                         found.order.task = self.create_step_task(&found, &handler, now)?;
                     }
                 }
-                Effect::Cancel => canceled = before.task,
-                Effect::End(how) => outcome = Some(how),
+                OrderEffect::CancelTask => canceled = before.task,
+                OrderEffect::EndOrder(how) => outcome = Some(how),
             }
         }
         if stored_order_fields(&found.order) != stored_order_fields(&before) {
@@ -148,7 +159,9 @@ impl<T: Tables> Txn<'_, T> {
         let Some(task) = found.order.task else { return Ok(found) };
         match self.state.running_tasks.get_mut(&task) {
             Some(running) => running.order = Some(found.clone()),
-            None if before.running && found.order.running => self.tables.invalidate_task_on_peers(task),
+            None if before.step_running && found.order.step_running => {
+                self.tables.invalidate_task_on_peers(task)
+            }
             None => {}
         }
         Ok(found)
@@ -162,7 +175,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         let Order { key, tenant, node, .. } = found.order.clone();
-        self.tables.write_ended_order(&EndedOrder { key, tenant, outcome, node, ended: now })
+        self.tables.write_ended_order(&EndedOrder { key, tenant, outcome, node, ended_at: now })
     }
 
     /// Cancels a step task that its order no longer needs. A task without an attempt is deleted and leaves no record.
@@ -176,16 +189,17 @@ impl<T: Tables> Txn<'_, T> {
             return self.state.count_phase_change(task_row.queue, Some(task_row.phase), None);
         }
         // A refusal means that the task has already ended.
-        let _ = self.apply_command_to_active(task_row, Command::Cancel, AttemptOutput::default(), now)?;
+        let _ = self.apply_command_to_active(task_row, TaskCommand::Cancel, AttemptOutput::default(), now)?;
         Ok(())
     }
 
     /// Returns whether a waiting task belongs to this chain node and handler.
-    fn is_step_task(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
+    fn is_step_task(&self, task: Option<TaskSeq>, node: &ChainNodeId, handler: &HandlerName) -> Result<bool> {
         let Some(task) = task else { return Ok(false) };
         let Some(task_row) = self.tables.read_active_task(task)? else { return Ok(false) };
         let queue = self.state.queue(task_row.queue)?;
-        let is_at_node = matches!(&queue.kind, QueueOf::Node { node: queue_node, .. } if queue_node == node);
+        let is_at_node =
+            matches!(&queue.kind, QueueSubject::ChainNode { node: queue_node, .. } if queue_node == node);
         Ok(is_at_node && self.state.handler(queue.handler)?.def.name == *handler)
     }
 
@@ -198,9 +212,9 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Option<TaskSeq>> {
         let order = &found.order;
         let Some(handler) = self.state.find_handler(handler).cloned() else { return Ok(None) };
-        let kind = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+        let kind = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
         let queue = self.state.get_or_create_queue(self.tables, handler.id, &order.tenant, kind)?;
-        let due = order.planned.unwrap_or(now).max(now);
+        let due = order.planned_at.unwrap_or(now).max(now);
         let seq = self.state.allocate_task_numbers(1);
         let mut task_row = ActiveTaskRow {
             seq,
@@ -215,14 +229,14 @@ impl<T: Tables> Txn<'_, T> {
             is_sync: false,
             stage: 0,
             priority: order.priority.into(),
-            score: handler.def.limits.score(order.priority, now),
+            score: handler.def.limits.queue_score(order.priority, now),
             rank: 0,
             prev_sent_event: None,
-            planned_at: order.planned.filter(|_| order.started.is_none()),
+            planned_at: order.planned_at.filter(|_| order.started_at.is_none()),
             created_at: now,
             started_at: None,
             error: None,
-            life: Life::beginning(due, false),
+            life: TaskLifecycle::new(due, false),
         };
         (task_row.phase, task_row.rank) =
             self.phase_when_unblocked(&WaitingTask::from_row(&task_row, due), now)?;
@@ -234,8 +248,8 @@ impl<T: Tables> Txn<'_, T> {
     /// Returns the order step that a task runs.
     pub(crate) fn step_run_of(&self, task_row: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
         match &self.state.queue(task_row.queue)?.kind {
-            QueueOf::Node { node, .. } => order.step_run(node),
-            QueueOf::Events | QueueOf::Collection(_) => {
+            QueueSubject::ChainNode { node, .. } => order.step_run(node),
+            QueueSubject::Events | QueueSubject::Collection(_) => {
                 Err(Fault::damaged("a step is in a queue of another kind"))
             }
         }
@@ -258,7 +272,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<Option<OrderRow>> {
         let Some(order) = order else { return Ok(None) };
-        self.apply_order_input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
+        self.apply_order_input(order, OrderInput::StepStarted { task: task.clone() }, now).map(Some)
     }
 
     /// Applies the end of a step's attempt to its order. `order` is the cached order, if there is one.
@@ -266,7 +280,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         task_row: &ActiveTaskRow,
         order: Option<OrderRow>,
-        end: Option<StepEnd>,
+        end: Option<StepOutcome>,
         now: Timestamp,
     ) -> Result<()> {
         let (Some(number), Some(end)) = (task_row.order, end) else { return Ok(()) };
@@ -277,7 +291,7 @@ impl<T: Tables> Txn<'_, T> {
         match order {
             // An order that has moved on from the task ignores its end.
             Some(found) if found.order.task == Some(task_row.seq) => {
-                self.apply_order_input(found, Input::StepEnded(end), now).map(drop)
+                self.apply_order_input(found, OrderInput::StepEnded(end), now).map(drop)
             }
             Some(_) | None => Ok(()),
         }
@@ -286,33 +300,45 @@ impl<T: Tables> Txn<'_, T> {
 
 /// Returns the fields of an order that its row stores and that can change.
 fn stored_order_fields(order: &Order) -> impl PartialEq + '_ {
-    let Order { node, value, planned, started, suspended, task, stepped, halted_by, took_on_error, .. } =
-        order;
+    let Order {
+        node,
+        value,
+        planned_at: planned,
+        started_at: started,
+        suspended,
+        task,
+        step_succeeded: stepped,
+        suspended_by_task: halted_by,
+        took_on_error,
+        ..
+    } = order;
     (node, value.as_str(), planned, started, suspended, task, stepped, halted_by, took_on_error)
 }
 
 /// Returns the end of a step that results from a command to its task.
 pub(crate) fn step_end_of_command(
     task_row: &ActiveTaskRow,
-    command: Command,
-    life: &Life,
+    command: TaskCommand,
+    life: &TaskLifecycle,
     output: AttemptOutput<'_>,
-) -> Option<StepEnd> {
-    let has_ended = matches!(life.state, State::Done | State::Error { .. });
+) -> Option<StepOutcome> {
+    let has_ended = matches!(life.state, TaskState::Done | TaskState::Error { .. });
     Some(match command {
-        Command::Succeed { .. } => StepEnd::Success { value: output.result.map(Json::trusted) },
-        Command::Fail { .. } | Command::Expire { .. } if has_ended => {
-            StepEnd::Error { return_code: output.return_code }
+        TaskCommand::Succeed { .. } => StepOutcome::Success { value: output.result.map(Json::from_trusted) },
+        TaskCommand::Fail { .. } | TaskCommand::Expire { .. } if has_ended => {
+            StepOutcome::Error { return_code: output.return_code }
         }
-        Command::Fail { .. } => StepEnd::SetBack,
-        Command::Expire { .. } | Command::Snooze { .. } | Command::Release { .. } => StepEnd::Keep,
-        Command::Cancel => StepEnd::Canceled { running: task_row.phase == TaskPhase::Locked },
-        Command::Schedule
-        | Command::Unschedule
-        | Command::Lock(_)
-        | Command::Renew { .. }
-        | Command::Retry
-        | Command::Lose
-        | Command::Adopt => return None,
+        TaskCommand::Fail { .. } => StepOutcome::WillRetry,
+        TaskCommand::Expire { .. } | TaskCommand::Snooze { .. } | TaskCommand::Release { .. } => {
+            StepOutcome::Unfinished
+        }
+        TaskCommand::Cancel => StepOutcome::Canceled { running: task_row.phase == TaskPhase::Locked },
+        TaskCommand::Schedule
+        | TaskCommand::Unschedule
+        | TaskCommand::Lock(_)
+        | TaskCommand::Renew { .. }
+        | TaskCommand::Retry
+        | TaskCommand::MarkMissing
+        | TaskCommand::Adopt => return None,
     })
 }

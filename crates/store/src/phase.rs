@@ -1,6 +1,6 @@
 //! The phase of an unfinished task: what it waits for, as one number.
 
-use pointsman_core::Status;
+use pointsman_core::TaskStatus;
 
 /// The phases of an unfinished task. State `new` of the lifecycle has four phases here, because a claim must find
 /// runnable tasks without passing over others.
@@ -22,13 +22,13 @@ pub enum TaskPhase {
 }
 
 impl TaskPhase {
-    pub fn status(self) -> Status {
+    pub fn status(self) -> TaskStatus {
         match self {
-            Self::Blocked | Self::Gated | Self::Delayed | Self::Ready => Status::New,
-            Self::Scheduled => Status::Scheduled,
-            Self::Locked => Status::Locked,
-            Self::Halted => Status::Error,
-            Self::Missing => Status::Missing,
+            Self::Blocked | Self::Gated | Self::Delayed | Self::Ready => TaskStatus::New,
+            Self::Scheduled => TaskStatus::Scheduled,
+            Self::Locked => TaskStatus::Locked,
+            Self::Halted => TaskStatus::Error,
+            Self::Missing => TaskStatus::Missing,
         }
     }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::Pruned;
+use pointsman_core::store::PruneReport;
 use pointsman_core::{EventId, Timestamp};
 
 use crate::error::Result;
@@ -25,19 +25,19 @@ impl<T: Tables> Txn<'_, T> {
         history: Retention,
         objects: Duration,
         now: Timestamp,
-    ) -> Result<Pruned> {
+    ) -> Result<PruneReport> {
         self.advance_low_water_mark(journal, now)?;
         let (events, more_events) = self.delete_expired_events()?;
         let (tasks, more_tasks) = self.delete_expired_history(history, now)?;
         let more_answers =
             self.tables.delete_expired_idempotency_records(now.minus(IDEMPOTENCY_RETENTION))?;
         let more_orders = self.tables.delete_expired_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
-        let more_records = self.tables.delete_expired_records(now.minus(history.age))?;
+        let more_records = self.tables.delete_expired_records(now.minus(history.max_age))?;
         // While expired events remain, a round would visit events that no task needs.
         let (objects, more_objects) =
             if more_events { (0, false) } else { self.prune_objects(objects, now)? };
         let more = more_events || more_tasks || more_answers || more_orders || more_records || more_objects;
-        Ok(Pruned { events, tasks, objects, more })
+        Ok(PruneReport { events, tasks, objects, has_more: more })
     }
 
     /// Deletes expired events that no unfinished task needs. `pruned_up_to` is the cursor of this round, so that events
@@ -52,14 +52,15 @@ impl<T: Tables> Txn<'_, T> {
     /// Deletes archived tasks beyond the maximum count or age.
     fn delete_expired_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
         let surplus = count_above_retention(self.state.counters.archived_tasks, retention);
-        let (deleted, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
+        let (deleted, more) =
+            self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.max_age))?;
         self.state.counters.archived_tasks -= deleted as i64;
         Ok((deleted, more))
     }
 
     /// Moves the low-water mark up.
     fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
-        let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
+        let by_age = EventId::from_i64(now.minus(retention.max_age).millis().max(0).saturating_mul(1000));
         let mut mark = by_age.min(self.state.id_clock.last());
         let surplus = count_above_retention(self.state.counters.journaled_events, retention);
         if surplus >= EVENT_NUMBER_PRECISION {
@@ -74,5 +75,5 @@ impl<T: Tables> Txn<'_, T> {
 
 /// Returns how many rows there are beyond the retained count.
 fn count_above_retention(count: i64, retention: Retention) -> i64 {
-    count - i64::try_from(retention.count).unwrap_or(i64::MAX)
+    count - i64::try_from(retention.max_count).unwrap_or(i64::MAX)
 }

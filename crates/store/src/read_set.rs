@@ -1,9 +1,9 @@
 //! Read sets: what a job will read, collected before its transaction begins so that it can be prefetched. For objects
 //! with outboxes the read set also determines which outboxes are drained first; otherwise it affects speed only.
 
-use pointsman_core::fire::{Makes, Settle};
-use pointsman_core::store::{Claim, Emission, Ending, Firing};
-use pointsman_core::{NewEvent, Order};
+use pointsman_core::fire::{FireAction, FireDecision};
+use pointsman_core::store::{ClaimRequest, EmitBatch, FinishedAttempt, FireRequest};
+use pointsman_core::{LaneOrdering, NewEvent};
 
 use crate::row::HandlerId;
 use crate::tables::ReadSet;
@@ -13,7 +13,7 @@ use crate::writer_state::WriterState;
 const NO_HANDLER: HandlerId = 0;
 
 pub fn add_emissions_to_read_set(
-    (emissions, _): &(Vec<Emission>, Option<Claim>),
+    (emissions, _): &(Vec<EmitBatch>, Option<ClaimRequest>),
     state: &mut WriterState,
     read_set: &mut ReadSet,
 ) {
@@ -26,24 +26,24 @@ pub fn add_emissions_to_read_set(
 }
 
 pub(crate) fn add_endings_to_read_set(
-    (endings, _): &(Vec<Ending>, Option<Claim>),
+    (endings, _): &(Vec<FinishedAttempt>, Option<ClaimRequest>),
     state: &mut WriterState,
     read_set: &mut ReadSet,
 ) {
     for ending in endings {
         read_set.tasks.push(ending.task);
         read_set.lanes.extend(state.running_tasks.get(&ending.task).and_then(|running| running.row.lane));
-        add_events_to_read_set(&ending.emits, state, read_set);
+        add_events_to_read_set(&ending.emitted_events, state, read_set);
     }
 }
 
 pub(crate) fn add_firings_to_read_set(
-    firings: &Vec<Firing>,
+    firings: &Vec<FireRequest>,
     state: &mut WriterState,
     read_set: &mut ReadSet,
 ) {
     for firing in firings {
-        if let Settle::Fire { makes: Makes::Event(event), .. } = &firing.settle {
+        if let FireDecision::Fire { action: FireAction::EmitEvent(event), .. } = &firing.decision {
             add_events_to_read_set(std::slice::from_ref(event), state, read_set);
         }
     }
@@ -67,6 +67,6 @@ fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set
 /// Returns whether a handler's tasks of one object wait for each other.
 fn waits_per_key(state: &WriterState, handler: HandlerId) -> bool {
     state.handler(handler).is_ok_and(|handler| {
-        handler.def.order == Order::Key || handler.def.limits.concurrency_per_key.is_some()
+        handler.def.ordering == LaneOrdering::Key || handler.def.limits.concurrency_per_key.is_some()
     })
 }

@@ -46,7 +46,7 @@ mod tests {
             kind: HandlingKey::new("a").unwrap(),
             key: None,
             sub: None,
-            value: Json::trusted("x".repeat(bytes)),
+            value: Json::from_trusted("x".repeat(bytes)),
             context: Context::new(),
             tenant: Tenant::default(),
             cause: None,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pointsman_core::{Order, Priority, Timestamp};
+use pointsman_core::{LaneOrdering, Priority, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::lanes::TaskGrouping;
@@ -28,7 +28,7 @@ impl<T: Tables> Txn<'_, T> {
                     self.unschedule_queue(queue, now)?;
                 }
                 let widths = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
-                if widths[0] != widths[1] && new.def.order == Order::None {
+                if widths[0] != widths[1] && new.def.ordering == LaneOrdering::None {
                     self.regroup_queue(queue, &new, now)?;
                 }
             }
@@ -55,7 +55,7 @@ impl<T: Tables> Txn<'_, T> {
     fn rescore_queue_tasks(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
         for (seq, priority, created) in self.tables.list_tasks_to_rescore(queue)? {
             let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
-            self.tables.set_task_score(seq, handler.def.limits.score(priority, created))?;
+            self.tables.set_task_score(seq, handler.def.limits.queue_score(priority, created))?;
         }
         Ok(())
     }

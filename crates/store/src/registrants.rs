@@ -48,12 +48,15 @@ impl Registrants {
 
     /// Adds or replaces a registrant. An unchanged registration keeps its position, so that a restart changes nothing.
     fn upsert(&mut self, registration: Registration, now: Timestamp) {
-        let registrant =
-            self.registrants.iter_mut().find(|registrant| registrant.registration.by == registration.by);
+        let registrant = self
+            .registrants
+            .iter_mut()
+            .find(|registrant| registrant.registration.registrant == registration.registrant);
         match registrant {
             Some(registrant) if registrant.registration == registration => registrant.last_live_at = now,
             Some(_) | None => {
-                self.registrants.retain(|registrant| registrant.registration.by != registration.by);
+                self.registrants
+                    .retain(|registrant| registrant.registration.registrant != registration.registrant);
                 self.registrants.push(Registrant { registration, last_live_at: now });
             }
         }
@@ -61,15 +64,15 @@ impl Registrants {
 
     fn merged_registration(&self) -> Registration {
         let mut union = Registration::default();
-        self.registrants.iter().for_each(|registrant| union.add(registrant.registration.clone()));
+        self.registrants.iter().for_each(|registrant| union.merge(registrant.registration.clone()));
         union
     }
 
     /// Updates when registrants were last live, and removes those that have been absent too long; returns their names.
     fn expire_absent(&mut self, live_registrants: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
-        let unchecked = now.since(self.checked_at.unwrap_or(Timestamp::MIN));
+        let unchecked = now.duration_since(self.checked_at.unwrap_or(Timestamp::MIN));
         for registrant in &mut self.registrants {
-            match live_registrants.contains(&registrant.registration.by) {
+            match live_registrants.contains(&registrant.registration.registrant) {
                 true => registrant.last_live_at = now,
                 // No check took place for a while, because no node was running: absent registrants may be about to come
                 // back.
@@ -84,7 +87,7 @@ impl Registrants {
             .into_iter()
             .partition(|registrant| registrant.last_live_at >= now.minus(EXPIRE_ABSENT_AFTER));
         self.registrants = kept;
-        expired.into_iter().map(|registrant| registrant.registration.by).collect()
+        expired.into_iter().map(|registrant| registrant.registration.registrant).collect()
     }
 }
 
@@ -98,23 +101,24 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
         let registrants = Registrants::load(self.tables)?;
-        Ok(registrants.registrants.into_iter().map(|registrant| registrant.registration.by).collect())
+        Ok(registrants.registrants.into_iter().map(|registrant| registrant.registration.registrant).collect())
     }
 
     /// Expires registrants that have had no live node for a day; returns whether there were any. A sole registrant
     /// never expires.
     pub(crate) fn expire_registrants(&mut self, now: Timestamp) -> Result<bool> {
-        if now.since(self.state.registrants_checked_at) < CHECK_INTERVAL {
+        if now.duration_since(self.state.registrants_checked_at) < CHECK_INTERVAL {
             return Ok(false);
         }
         self.state.registrants_checked_at = now;
         let mut registrants = Registrants::load(self.tables)?;
-        let is_recent = registrants.checked_at.is_some_and(|looked| now.since(looked) < CHECK_INTERVAL);
+        let is_recent =
+            registrants.checked_at.is_some_and(|looked| now.duration_since(looked) < CHECK_INTERVAL);
         if registrants.registrants.len() < 2 || is_recent {
             return Ok(false);
         }
         let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);
-        let live_registrants = nodes.filter_map(|node| node.abilities.registrant).collect();
+        let live_registrants = nodes.filter_map(|node| node.capabilities.registrant).collect();
         let expired = registrants.expire_absent(&live_registrants, now);
         write_json_text(self.tables, REGISTRANTS_TEXT, &registrants)?;
         if expired.is_empty() {

@@ -1,8 +1,8 @@
 //! Handlers, routes, rules and nodes, and the consequences when one of them goes away.
 
-use pointsman_core::store::{Abilities, Deed, NodeId, Registration, Rescued, Sweep};
-use pointsman_core::task::{Command, State, Status};
-use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant, Timestamp};
+use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, Registration, RescueReport, RescueSweep};
+use pointsman_core::task::{TaskCommand, TaskState, TaskStatus};
+use pointsman_core::{HandlerName, Rule, RuleKind, RuleScope, TaskId, Tenant, Timestamp};
 
 use crate::chains::is_step_queue_of;
 use crate::error::Result;
@@ -28,7 +28,7 @@ impl<T: Tables> Txn<'_, T> {
         let before = std::mem::take(&mut self.state.handlers);
         self.tables.write_handlers(&registration.handlers)?;
         write_json_text(self.tables, "routes", &registration.routes)?;
-        write_json_text(self.tables, "tenants", &registration.tenants)?;
+        write_json_text(self.tables, "tenants", &registration.tenant_weights)?;
         self.state.load_registry(self.tables)?;
         for handler in self.state.handlers.clone() {
             let was_there = before.iter().any(|old| old.id == handler.id && old.is_defined);
@@ -40,7 +40,7 @@ impl<T: Tables> Txn<'_, T> {
         let new_handlers = self.state.handlers.iter().filter(|h| before.iter().all(|old| old.id != h.id));
         let new_handlers: Vec<_> = new_handlers.map(|handler| handler.def.name.clone()).collect();
         self.register_chains(&registration.chains, &registration.chain_routes, &new_handlers)?;
-        self.publish_file_changes(&registration.files, now)?;
+        self.publish_file_changes(&registration.file_digests, now)?;
         self.state.has_new_ready_tasks = true;
         Ok(())
     }
@@ -48,33 +48,33 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn current_registration(&self) -> Result<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {
-            by: String::new(),
+            registrant: String::new(),
             handlers: defined.map(|h| h.def.clone()).collect(),
             routes: self.state.routes.clone(),
-            tenants: self.state.tenant_weights.clone(),
+            tenant_weights: self.state.tenant_weights.clone(),
             chains: self.state.chains.iter_defined().cloned().collect(),
             chain_routes: self.state.chains.routes().clone(),
-            files: self.tables.list_file_digests()?,
+            file_digests: self.tables.list_file_digests()?,
         })
     }
 
     pub(crate) fn join_node(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
-        self.state.id_clock.observe(now);
+        self.state.id_clock.observe_clock(now);
         let node = self.tables.insert_node(name, now)?;
         self.state.nodes.insert(node);
         Ok(node)
     }
 
     pub(crate) fn record_heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.state.id_clock.observe(now);
+        self.state.id_clock.observe_clock(now);
         self.tables.record_node_heartbeat(node, now)
     }
 
-    pub(crate) fn announce_capabilities(&mut self, node: NodeId, abilities: &Abilities) -> Result<()> {
+    pub(crate) fn announce_capabilities(&mut self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
         self.tables.write_node_capabilities(node, abilities)
     }
 
-    pub(crate) fn record_audit_entry(&mut self, entry: &Deed) -> Result<()> {
+    pub(crate) fn record_audit_entry(&mut self, entry: &AuditEntry) -> Result<()> {
         self.tables.insert_audit_entry(entry)
     }
 
@@ -82,8 +82,8 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
         self.mark_node_gone(node)?;
         for task_row in self.tables.list_tasks_locked_by(node)? {
-            if let State::Locked(lease) = task_row.life.state {
-                let release = Command::Release { fence: lease.fence };
+            if let TaskState::Locked(lease) = task_row.life.state {
+                let release = TaskCommand::Release { fence: lease.fence };
                 // A refusal means that the task is no longer locked, so there is nothing to release.
                 let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
             }
@@ -101,7 +101,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn add_rule(&mut self, rule: Rule) -> Result<()> {
         self.tables.write_rule(&rule)?;
         self.state.load_rules(self.tables)?;
-        for queue in self.refresh_paused_queues(&rule.place)? {
+        for queue in self.refresh_paused_queues(&rule.scope)? {
             self.unschedule_queue(queue, rule.since)?;
         }
         Ok(())
@@ -122,12 +122,14 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Checks again which queues a rule at this place pauses; returns those that are paused.
-    fn refresh_paused_queues(&mut self, place: &Place) -> Result<Vec<QueueId>> {
+    fn refresh_paused_queues(&mut self, place: &RuleScope) -> Result<Vec<QueueId>> {
         let handler = match place {
-            Place::Handler(name) => name,
-            Place::Collection(pair) => &pair.source,
-            Place::Chain(path) => return self.state.refresh_paused(|queue| is_step_queue_of(queue, path)),
-            Place::Schedule(_) => return Ok(vec![]),
+            RuleScope::Handler(name) => name,
+            RuleScope::Collection(pair) => &pair.source,
+            RuleScope::Chain(path) => {
+                return self.state.refresh_paused(|queue| is_step_queue_of(queue, path));
+            }
+            RuleScope::Schedule(_) => return Ok(vec![]),
         };
         match self.state.find_handler(handler).map(|h| h.id) {
             Some(handler) => self.state.refresh_paused(|queue| queue.handler == handler),
@@ -142,7 +144,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         for seq in self.tables.list_tasks_in_phases(queue, &[TaskPhase::Scheduled], scheduled)? {
-            let _ = self.apply_command(seq, Command::Unschedule, AttemptOutput::default(), now)?;
+            let _ = self.apply_command(seq, TaskCommand::Unschedule, AttemptOutput::default(), now)?;
         }
         Ok(())
     }
@@ -150,7 +152,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn remove_rule(
         &mut self,
         kind: RuleKind,
-        place: &Place,
+        place: &RuleScope,
         tenant: Option<&Tenant>,
     ) -> Result<bool> {
         if !self.state.has_rule(kind, place, tenant) {
@@ -164,25 +166,25 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Releases tasks of silent nodes and of expired worker leases, and marks tasks without a handler as missing.
-    pub(crate) fn rescue_tasks(&mut self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
-        let mut rescued = Rescued::default();
-        for node in self.tables.list_nodes_silent_since(now.minus(sweep.silence))? {
+    pub(crate) fn rescue_tasks(&mut self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport> {
+        let mut rescued = RescueReport::default();
+        for node in self.tables.list_nodes_silent_since(now.minus(sweep.node_timeout))? {
             self.mark_node_gone(node)?;
             for task_row in self.tables.list_tasks_locked_by(node)? {
                 let error = format!(
                     "node {node} stopped sending heartbeats during attempt {}",
                     task_row.life.attempt
                 );
-                rescued.tasks.extend(self.expire_lease(task_row, &error, now)?);
+                rescued.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
             }
         }
-        for task_row in self.tables.list_expired_worker_leases(sweep.workers_since, now)? {
+        for task_row in self.tables.list_expired_worker_leases(sweep.leased_since, now)? {
             let error =
                 format!("the worker of attempt {} did not renew its lease in time", task_row.life.attempt);
-            rescued.tasks.extend(self.expire_lease(task_row, &error, now)?);
+            rescued.freed_tasks.extend(self.expire_lease(task_row, &error, now)?);
         }
-        if sweep.missing {
-            rescued.missing = self.park_undefined_tasks(now)?;
+        if sweep.park_missing {
+            rescued.parked_missing = self.park_undefined_tasks(now)?;
         }
         Ok(rescued)
     }
@@ -193,13 +195,13 @@ impl<T: Tables> Txn<'_, T> {
         task_row: ActiveTaskRow,
         error: &str,
         now: Timestamp,
-    ) -> Result<Option<(TaskId, Status)>> {
-        let State::Locked(lease) = task_row.life.state else { return Ok(None) };
+    ) -> Result<Option<(TaskId, TaskStatus)>> {
+        let TaskState::Locked(lease) = task_row.life.state else { return Ok(None) };
         let handler = self.state.queue(task_row.queue)?.handler;
         let id = self.state.task_id(handler, self.read_subject(&task_row)?.collection(), task_row.seq)?;
         let output = AttemptOutput::from_error(error);
         let expired =
-            self.apply_command_to_active(task_row, Command::Expire { fence: lease.fence }, output, now)?;
+            self.apply_command_to_active(task_row, TaskCommand::Expire { fence: lease.fence }, output, now)?;
         Ok(expired.ok().map(|life| (id, life.state.status())))
     }
 
@@ -212,7 +214,7 @@ impl<T: Tables> Txn<'_, T> {
         for queue in queues {
             for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
                 let error = AttemptOutput::from_error("its handler is no longer defined");
-                if self.apply_command(seq, Command::Lose, error, now)?.is_ok() {
+                if self.apply_command(seq, TaskCommand::MarkMissing, error, now)?.is_ok() {
                     parked += 1;
                 }
                 if parked >= MAX_MISSING_PER_SWEEP as u64 {
@@ -234,7 +236,7 @@ impl<T: Tables> Txn<'_, T> {
             for seq in
                 self.tables.list_tasks_in_phases(queue, &[TaskPhase::Missing], MAX_ADOPTED_PER_TRANSACTION)?
             {
-                if self.apply_command(seq, Command::Adopt, AttemptOutput::default(), now)?.is_ok() {
+                if self.apply_command(seq, TaskCommand::Adopt, AttemptOutput::default(), now)?.is_ok() {
                     adopted += 1;
                 }
                 if adopted >= MAX_ADOPTED_PER_TRANSACTION as u64 {

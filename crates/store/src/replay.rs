@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::Replayed;
+use pointsman_core::store::ReplayReport;
 use pointsman_core::{EventId, HandlerName, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -29,14 +29,14 @@ impl<T: Tables> Txn<'_, T> {
         handler: &HandlerName,
         from: EventId,
         now: Timestamp,
-    ) -> Result<Replayed> {
+    ) -> Result<ReplayReport> {
         let Some(id) = self.state.find_handler(handler).filter(|h| h.is_defined).map(|h| h.id) else {
-            return Ok(Replayed::default());
+            return Ok(ReplayReport::default());
         };
         let mut gaps = self.read_gaps(id)?;
         let from = from.as_i64();
         let reaches = |gap: &JournalGap| gap.1.is_some_and(|last| last >= from);
-        let Some(index) = gaps.iter().position(reaches) else { return Ok(Replayed::default()) };
+        let Some(index) = gaps.iter().position(reaches) else { return Ok(ReplayReport::default()) };
         let JournalGap(first, last) = gaps.remove(index);
         let (begin, last) = (first.max(from), last.unwrap_or(i64::MAX));
         // Expired events may still be stored for other tasks.
@@ -49,7 +49,7 @@ impl<T: Tables> Txn<'_, T> {
         };
         let mut tasks = 0;
         for event in events {
-            if !event.is_engine()
+            if !event.is_engine_event()
                 && self.state.resolve_handlers(&event.kind).iter().any(|(handler, _)| *handler == id)
             {
                 self.create_replay_task(id, &Arc::new(event), now)?;
@@ -61,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
             gaps.insert(index, gap);
         }
         self.write_gaps(id, &gaps)?;
-        Ok(Replayed { tasks, more: gaps.iter().any(reaches) })
+        Ok(ReplayReport { created_tasks: tasks, has_more: gaps.iter().any(reaches) })
     }
 
     /// Records that a handler was added or removed.

@@ -1,10 +1,11 @@
 //! Rows of the tables, and the encoding of their codes.
 
-use pointsman_core::chain::{Chain, ChainPath, ChainState, NodeId as ChainNode};
-use pointsman_core::limit::Pace;
+use pointsman_core::chain::{Chain, ChainNodeId as ChainNode, ChainPath, ChainState};
+use pointsman_core::limit::LimiterState;
 use pointsman_core::order::Order;
 use pointsman_core::task::{
-    AttemptEnd, EndReason, Lease, Level, Life, QueueOf, State, Status, StepRun, Subject,
+    AttemptOutcome, ErrorReason, Lease, LogLevel, QueueSubject, StepRun, TaskLifecycle, TaskState,
+    TaskStatus, TaskSubject,
 };
 use pointsman_core::{EventId, HandlerDef, ObjectKey, TaskSeq, Tenant, Timestamp};
 
@@ -47,26 +48,28 @@ pub struct ActiveTaskRow {
     /// When its latest attempt started.
     pub started_at: Option<Timestamp>,
     pub error: Option<String>,
-    pub life: Life,
+    pub life: TaskLifecycle,
 }
 
 impl ActiveTaskRow {
     /// Returns when the task may run; for a task that does not wait for a time, when it was created.
     pub fn due_time(&self) -> Timestamp {
         match self.life.state {
-            State::New { due } | State::Missing { due } => due,
-            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } => self.created_at,
+            TaskState::New { due } | TaskState::Missing { due } => due,
+            TaskState::Scheduled | TaskState::Locked(_) | TaskState::Done | TaskState::Error { .. } => {
+                self.created_at
+            }
         }
     }
 
     pub fn lease(&self) -> Option<Lease> {
         match self.life.state {
-            State::Locked(lease) => Some(lease),
-            State::New { .. }
-            | State::Scheduled
-            | State::Done
-            | State::Error { .. }
-            | State::Missing { .. } => None,
+            TaskState::Locked(lease) => Some(lease),
+            TaskState::New { .. }
+            | TaskState::Scheduled
+            | TaskState::Done
+            | TaskState::Error { .. }
+            | TaskState::Missing { .. } => None,
         }
     }
 
@@ -76,15 +79,15 @@ impl ActiveTaskRow {
         due: Timestamp,
         lease: impl FnOnce() -> Result<Lease>,
         reason: Option<i64>,
-    ) -> Result<State> {
+    ) -> Result<TaskState> {
         Ok(match phase {
             TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Ready => {
-                State::New { due }
+                TaskState::New { due }
             }
-            TaskPhase::Scheduled => State::Scheduled,
-            TaskPhase::Locked => State::Locked(lease()?),
-            TaskPhase::Halted => State::Error { reason: decode_end_reason(reason)?, halts: true },
-            TaskPhase::Missing => State::Missing { due },
+            TaskPhase::Scheduled => TaskState::Scheduled,
+            TaskPhase::Locked => TaskState::Locked(lease()?),
+            TaskPhase::Halted => TaskState::Error { reason: decode_end_reason(reason)?, halts_lane: true },
+            TaskPhase::Missing => TaskState::Missing { due },
         })
     }
 }
@@ -102,7 +105,7 @@ pub struct ArchivedTaskRow {
     pub is_sync: bool,
     pub stage: i64,
     pub priority: i64,
-    pub life: Life,
+    pub life: TaskLifecycle,
     pub prev_sent_event: Option<EventId>,
     pub planned_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -117,12 +120,12 @@ impl ArchivedTaskRow {
     /// first.
     pub(crate) fn from_ended_task(
         task_row: &ActiveTaskRow,
-        subject: &Subject,
-        life: Life,
+        subject: &TaskSubject,
+        life: TaskLifecycle,
         finished: Timestamp,
         output: AttemptOutput<'_>,
     ) -> Self {
-        let failed = life.state.status() != Status::Done;
+        let failed = life.state.status() != TaskStatus::Done;
         let error = output.error.or(task_row.error.as_deref().filter(|_| failed));
         Self {
             seq: task_row.seq,
@@ -146,14 +149,14 @@ impl ArchivedTaskRow {
 
     /// Returns 0 for a task that is done, 1 for one in error.
     pub fn encode_status(&self) -> i64 {
-        if self.life.state.status() == Status::Done { STATUS_DONE } else { STATUS_ERROR }
+        if self.life.state.status() == TaskStatus::Done { STATUS_DONE } else { STATUS_ERROR }
     }
 
     /// Decodes the state from its columns.
-    pub fn decode_state(status: i64, reason: Option<i64>) -> Result<State> {
+    pub fn decode_state(status: i64, reason: Option<i64>) -> Result<TaskState> {
         Ok(match status {
-            STATUS_DONE => State::Done,
-            _ => State::Error { reason: decode_end_reason(reason)?, halts: false },
+            STATUS_DONE => TaskState::Done,
+            _ => TaskState::Error { reason: decode_end_reason(reason)?, halts_lane: false },
         })
     }
 }
@@ -275,7 +278,7 @@ pub struct QueueRow {
     pub handler: HandlerId,
     pub tenant: Tenant,
     /// Whether its tasks run for events, for a collection or for a chain node.
-    pub kind: QueueOf,
+    pub kind: QueueSubject,
     pub counts: QueueCounts,
 }
 
@@ -285,7 +288,7 @@ pub struct HandlerRow {
     pub id: HandlerId,
     pub def: HandlerDef,
     pub is_defined: bool,
-    pub limiter_state: Pace,
+    pub limiter_state: LimiterState,
 }
 
 /// A chain and its operator settings. The settings outlive the definition.
@@ -346,60 +349,60 @@ pub struct AttemptRow<'a> {
     pub number: u32,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    pub end: AttemptEnd,
+    pub end: AttemptOutcome,
     pub error: Option<&'a str>,
 }
 
-pub fn encode_end_reason(reason: EndReason) -> i64 {
+pub fn encode_end_reason(reason: ErrorReason) -> i64 {
     match reason {
-        EndReason::Failed => 0,
-        EndReason::Crashed => 1,
-        EndReason::Canceled => 2,
+        ErrorReason::Failed => 0,
+        ErrorReason::Crashed => 1,
+        ErrorReason::Canceled => 2,
     }
 }
 
-fn decode_end_reason(code: Option<i64>) -> Result<EndReason> {
+fn decode_end_reason(code: Option<i64>) -> Result<ErrorReason> {
     match code {
-        Some(0) => Ok(EndReason::Failed),
-        Some(1) => Ok(EndReason::Crashed),
-        Some(2) => Ok(EndReason::Canceled),
+        Some(0) => Ok(ErrorReason::Failed),
+        Some(1) => Ok(ErrorReason::Crashed),
+        Some(2) => Ok(ErrorReason::Canceled),
         _ => Err(Fault::damaged("unknown code for the reason of a task's end")),
     }
 }
 
-pub fn encode_attempt_end(end: AttemptEnd) -> i64 {
+pub fn encode_attempt_end(end: AttemptOutcome) -> i64 {
     match end {
-        AttemptEnd::Succeeded => 0,
-        AttemptEnd::Failed => 1,
-        AttemptEnd::Snoozed => 2,
-        AttemptEnd::Released => 3,
-        AttemptEnd::Crashed => 4,
-        AttemptEnd::Canceled => 5,
+        AttemptOutcome::Succeeded => 0,
+        AttemptOutcome::Failed => 1,
+        AttemptOutcome::Snoozed => 2,
+        AttemptOutcome::Released => 3,
+        AttemptOutcome::Crashed => 4,
+        AttemptOutcome::Canceled => 5,
     }
 }
 
-pub fn decode_attempt_end(code: i64) -> Result<AttemptEnd> {
-    const ALL: [AttemptEnd; 6] = [
-        AttemptEnd::Succeeded,
-        AttemptEnd::Failed,
-        AttemptEnd::Snoozed,
-        AttemptEnd::Released,
-        AttemptEnd::Crashed,
-        AttemptEnd::Canceled,
+pub fn decode_attempt_end(code: i64) -> Result<AttemptOutcome> {
+    const ALL: [AttemptOutcome; 6] = [
+        AttemptOutcome::Succeeded,
+        AttemptOutcome::Failed,
+        AttemptOutcome::Snoozed,
+        AttemptOutcome::Released,
+        AttemptOutcome::Crashed,
+        AttemptOutcome::Canceled,
     ];
     let end = usize::try_from(code).ok().and_then(|index| ALL.get(index).copied());
     end.ok_or_else(|| Fault::damaged("unknown code for the end of an attempt"))
 }
 
-pub fn encode_log_level(level: Level) -> i64 {
+pub fn encode_log_level(level: LogLevel) -> i64 {
     match level {
-        Level::Info => 0,
-        Level::Error => 1,
+        LogLevel::Info => 0,
+        LogLevel::Error => 1,
     }
 }
 
-pub fn decode_log_level(code: i64) -> Level {
-    if code == 1 { Level::Error } else { Level::Info }
+pub fn decode_log_level(code: i64) -> LogLevel {
+    if code == 1 { LogLevel::Error } else { LogLevel::Info }
 }
 
 #[cfg(test)]

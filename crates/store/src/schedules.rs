@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pointsman_core::fire::{Fire, Makes, Outcome, Overlap, Punctual, Settle, Skipped};
-use pointsman_core::store::{Firing, OrderRefused, Plan, Standing};
-use pointsman_core::task::Command;
+use pointsman_core::fire::{
+    Fire, FireAction, FireDecision, FireOutcome, OverlapPolicy, Punctuality, SkipReason,
+};
+use pointsman_core::store::{FireRequest, OrderRefusal, ScheduleDef, ScheduleProgress};
+use pointsman_core::task::TaskCommand;
 use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, Timestamp};
 
 use crate::claim::ClaimSlots;
@@ -23,19 +25,23 @@ const REGISTRATION_RECORD_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Result of a firing.
 struct FireResult {
-    outcome: Outcome,
+    outcome: FireOutcome,
     event: Option<EventId>,
     task: Option<TaskId>,
 }
 
 impl FireResult {
-    fn skipped_because(message: Skipped) -> Self {
-        Self { outcome: Outcome::Skipped(message), event: None, task: None }
+    fn skipped_because(message: SkipReason) -> Self {
+        Self { outcome: FireOutcome::Skipped(message), event: None, task: None }
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn register_plans(&mut self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
+    pub(crate) fn register_plans(
+        &mut self,
+        plans: Vec<ScheduleDef>,
+        now: Timestamp,
+    ) -> Result<Vec<ScheduleProgress>> {
         let mut registered = self.tables.list_schedules()?;
         let (mut progress, mut registered_names) = (Vec::with_capacity(plans.len()), Vec::new());
         for plan in plans {
@@ -46,11 +52,19 @@ impl<T: Tables> Txn<'_, T> {
                     if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
                         registered_names.push(plan.name.to_string());
                     }
-                    Standing { settled: row.resolved_up_to, held: is_paused, unmet: row.next_catch_up }
+                    ScheduleProgress {
+                        processed_up_to: row.resolved_up_to,
+                        paused: is_paused,
+                        first_skipped_while_paused: row.next_catch_up,
+                    }
                 }
                 None => {
                     self.tables.start_schedule(&plan.name, &plan.expression, now)?;
-                    Standing { settled: now, held: is_paused, unmet: None }
+                    ScheduleProgress {
+                        processed_up_to: now,
+                        paused: is_paused,
+                        first_skipped_while_paused: None,
+                    }
                 }
             });
         }
@@ -90,25 +104,29 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn resolve_firings(
         &mut self,
-        firings: Vec<Firing>,
+        firings: Vec<FireRequest>,
         now: Timestamp,
     ) -> Result<Vec<(Fire, bool)>> {
         firings.into_iter().map(|firing| self.resolve_firing(firing, now)).collect()
     }
 
-    fn resolve_firing(&mut self, firing: Firing, now: Timestamp) -> Result<(Fire, bool)> {
-        let Firing { schedule, planned, settle } = firing;
+    fn resolve_firing(&mut self, firing: FireRequest, now: Timestamp) -> Result<(Fire, bool)> {
+        let FireRequest { schedule, planned_at: planned, decision: settle } = firing;
         let existing = self.tables.read_fire(&schedule, planned)?;
-        let caught_up = matches!(settle, Settle::Fire { when: Punctual::CaughtUp, .. });
+        let caught_up = matches!(settle, FireDecision::Fire { punctuality: Punctuality::CaughtUp, .. });
         let may_make_up = caught_up && !self.state.is_schedule_paused(&schedule);
         if let Some(fire) = existing
-            && !(may_make_up && fire.outcome == Outcome::Skipped(Skipped::Held))
+            && !(may_make_up && fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule))
         {
             return Ok((fire, false));
         }
         let FireResult { outcome, event, task } = self.carry_out_firing(&schedule, planned, settle, now)?;
-        let fire = Fire { planned, at: now, outcome, event, task };
-        self.tables.write_fire(&schedule, &fire, fire.outcome == Outcome::Skipped(Skipped::Held))?;
+        let fire = Fire { planned_at: planned, recorded_at: now, outcome, event, task };
+        self.tables.write_fire(
+            &schedule,
+            &fire,
+            fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule),
+        )?;
         Ok((fire, true))
     }
 
@@ -116,35 +134,36 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         schedule: &ScheduleName,
         planned: Timestamp,
-        settle: Settle,
+        settle: FireDecision,
         now: Timestamp,
     ) -> Result<FireResult> {
         if self.state.is_schedule_paused(schedule) {
-            return Ok(FireResult::skipped_because(Skipped::Held));
+            return Ok(FireResult::skipped_because(SkipReason::PausedByRule));
         }
-        let Settle::Fire { makes, when, overlap } = settle else {
-            return Ok(FireResult::skipped_because(Skipped::Missed));
+        let FireDecision::Fire { action: makes, punctuality: when, overlap } = settle else {
+            return Ok(FireResult::skipped_because(SkipReason::Missed));
         };
         match makes {
-            Makes::Event(event) => self.fire_event(schedule, *event, when, overlap, now),
-            Makes::Order(order) => Ok(match self.add_order(*order, now)? {
+            FireAction::EmitEvent(event) => self.fire_event(schedule, *event, when, overlap, now),
+            FireAction::AddOrder(order) => Ok(match self.add_order(*order, now)? {
                 Ok(added) => FireResult { outcome: when.into(), event: Some(added.event), task: None },
-                Err(OrderRefused::Exists(..)) => FireResult::skipped_because(Skipped::Overlap),
-                Err(_) => FireResult::skipped_because(Skipped::Gone),
+                Err(OrderRefusal::AlreadyExists(..)) => FireResult::skipped_because(SkipReason::Overlap),
+                Err(_) => FireResult::skipped_because(SkipReason::TargetUndefined),
             }),
-            Makes::Run(run) => {
-                if overlap == Overlap::Cancel {
+            FireAction::RunCollection(run) => {
+                if overlap == OverlapPolicy::Cancel {
                     let message = overlap_message(schedule);
-                    self.cancel_run(&run.pair, AttemptOutput::from_error(&message), now)?;
+                    self.cancel_run(&run.source_collection, AttemptOutput::from_error(&message), now)?;
                 }
                 Ok(match self.create_run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
                         FireResult { outcome: when.into(), event: None, task: Some(ran.task) }
                     }
-                    Ok(ran) => {
-                        FireResult { task: Some(ran.task), ..FireResult::skipped_because(Skipped::Overlap) }
-                    }
-                    Err(_) => FireResult::skipped_because(Skipped::Gone),
+                    Ok(ran) => FireResult {
+                        task: Some(ran.task),
+                        ..FireResult::skipped_because(SkipReason::Overlap)
+                    },
+                    Err(_) => FireResult::skipped_because(SkipReason::TargetUndefined),
                 })
             }
         }
@@ -154,22 +173,25 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         schedule: &ScheduleName,
         event: NewEvent,
-        when: Punctual,
-        overlap: Overlap,
+        when: Punctuality,
+        overlap: OverlapPolicy,
         now: Timestamp,
     ) -> Result<FireResult> {
         let unfinished = match overlap {
-            Overlap::Queue => vec![],
-            Overlap::Skip | Overlap::Cancel => self.tables.list_unfinished_schedule_tasks(schedule)?,
+            OverlapPolicy::Queue => vec![],
+            OverlapPolicy::Skip | OverlapPolicy::Cancel => {
+                self.tables.list_unfinished_schedule_tasks(schedule)?
+            }
         };
-        if let (Overlap::Skip, Some(first)) = (overlap, unfinished.first()) {
+        if let (OverlapPolicy::Skip, Some(first)) = (overlap, unfinished.first()) {
             let task = self.tables.read_task_with_attempts(*first)?.map(|task| task.id);
-            return Ok(FireResult { task, ..FireResult::skipped_because(Skipped::Overlap) });
+            return Ok(FireResult { task, ..FireResult::skipped_because(SkipReason::Overlap) });
         }
         let message = overlap_message(schedule);
         for task in unfinished {
             // A refusal means that the task has ended in the meantime.
-            let _ = self.apply_command(task, Command::Cancel, AttemptOutput::from_error(&message), now)?;
+            let _ =
+                self.apply_command(task, TaskCommand::Cancel, AttemptOutput::from_error(&message), now)?;
         }
         let made = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
         Ok(FireResult { outcome: when.into(), event: made.first().map(|made| made.id), task: None })

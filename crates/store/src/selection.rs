@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use pointsman_core::limit::Opening;
-use pointsman_core::store::{Claim, Claimant};
+use pointsman_core::limit::Admission;
+use pointsman_core::store::{ClaimRequest, Claimant};
 use pointsman_core::{HandlerName, Timestamp};
 
 use crate::error::Result;
@@ -53,7 +53,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Selects up to `max` tasks for a claim.
     pub(crate) fn select_for_claim(
         &mut self,
-        claim: &Claim,
+        claim: &ClaimRequest,
         max: usize,
         now: Timestamp,
     ) -> Result<Vec<ActiveTaskRow>> {
@@ -78,17 +78,17 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns whether a claim would find more tasks.
-    pub(crate) fn has_more_for_claim(&mut self, claim: &Claim, now: Timestamp) -> Result<bool> {
+    pub(crate) fn has_more_for_claim(&mut self, claim: &ClaimRequest, now: Timestamp) -> Result<bool> {
         let Some(scope) = self.selection_scope(claim) else { return Ok(false) };
         Ok(self.next_queue(&scope, &mut Selection::default(), now)?.is_some())
     }
 
     /// Returns the queues that a claim may take tasks from; `None` if there are none.
-    fn selection_scope(&self, claim: &Claim) -> Option<SelectionScope> {
+    fn selection_scope(&self, claim: &ClaimRequest) -> Option<SelectionScope> {
         let mut scope =
             SelectionScope { pools: vec![], only_handlers: None, only_tenant: None, is_look_ahead: false };
         let named = |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.is_defined);
-        match &claim.by {
+        match &claim.claimant {
             Claimant::Node(_) => {
                 scope.pools.push(WorkerPool::Nodes);
                 // Most nodes can run all handlers; then the handler of each queue need not be checked.
@@ -168,12 +168,14 @@ impl<T: Tables> Txn<'_, T> {
                 let free_slots = match selection.handler_slots.get(&handler) {
                     Some(free_slots) => *free_slots,
                     None => match self.state.check_limits(handler, now)? {
-                        Opening::Open(free_slots) if scope.is_look_ahead => {
+                        Admission::Admitted(free_slots) if scope.is_look_ahead => {
                             let scheduled = self.state.limiter(handler)?.scheduled;
                             free_slots.saturating_sub(u32::try_from(scheduled).unwrap_or(0))
                         }
-                        Opening::Open(free_slots) => free_slots,
-                        Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => {
+                        Admission::Admitted(free_slots) => free_slots,
+                        Admission::ConcurrencyFull
+                        | Admission::RateLimited(_)
+                        | Admission::BreakerOpen(_) => {
                             self.state.apply_limits(handler, now)?;
                             0
                         }

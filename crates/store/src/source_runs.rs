@@ -1,8 +1,8 @@
 //! Runs of sources: at most one task at a time for each pair of source and collection.
 
-use pointsman_core::store::{Idempotency, NewRun, NoSuchPair, RunRefused, RunTask};
-use pointsman_core::task::{Command, Life, QueueOf};
-use pointsman_core::{Pair, Priority, TaskSeq, Tenant, Timestamp};
+use pointsman_core::store::{IdempotencyKey, NewCollectionRun, NoSuchCollection, RunReceipt, RunRefusal};
+use pointsman_core::task::{QueueSubject, TaskCommand, TaskLifecycle};
+use pointsman_core::{Priority, SourceCollection, TaskSeq, Tenant, Timestamp};
 
 use crate::error::Result;
 use crate::lanes::TaskGrouping;
@@ -22,13 +22,15 @@ impl<T: Tables> Txn<'_, T> {
     /// Creates a task for a pair, or returns the existing one.
     pub(crate) fn create_run(
         &mut self,
-        run: &NewRun,
+        run: &NewCollectionRun,
         planned: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<std::result::Result<RunTask, NoSuchPair>> {
-        let Some(pair_def) = self.find_pair(&run.pair) else { return Ok(Err(NoSuchPair(run.pair.clone()))) };
-        let collection = run.pair.collection.as_str();
-        let kind = QueueOf::Collection(run.pair.collection.clone());
+    ) -> Result<std::result::Result<RunReceipt, NoSuchCollection>> {
+        let Some(pair_def) = self.find_pair(&run.source_collection) else {
+            return Ok(Err(NoSuchCollection(run.source_collection.clone())));
+        };
+        let collection = run.source_collection.collection.as_str();
+        let kind = QueueSubject::Collection(run.source_collection.collection.clone());
         let queue = self.state.get_or_create_queue(self.tables, pair_def.source, &pair_def.tenant, kind)?;
         let (seq, created) = match self.find_pair_task(pair_def.source, collection)? {
             Some(seq) => (seq, false),
@@ -37,7 +39,7 @@ impl<T: Tables> Txn<'_, T> {
                 (self.create_run_task(&pair_def, queue, collection, priority, planned, now)?, true)
             }
         };
-        Ok(Ok(RunTask {
+        Ok(Ok(RunReceipt {
             task: self.state.task_id(pair_def.source, collection, seq)?,
             created,
             repeated: false,
@@ -48,12 +50,12 @@ impl<T: Tables> Txn<'_, T> {
     /// answer.
     pub(crate) fn create_requested_run(
         &mut self,
-        run: &NewRun,
-        idempotency: Option<&Idempotency>,
+        run: &NewCollectionRun,
+        idempotency: Option<&IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<RunTask, RunRefused>> {
-        match self.read_recorded_answer::<RunTask>(idempotency)? {
-            Ok(Some(answer)) => return Ok(Ok(RunTask { repeated: true, ..answer })),
+    ) -> Result<std::result::Result<RunReceipt, RunRefusal>> {
+        match self.read_recorded_answer::<RunReceipt>(idempotency)? {
+            Ok(Some(answer)) => return Ok(Ok(RunReceipt { repeated: true, ..answer })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
         }
@@ -68,19 +70,19 @@ impl<T: Tables> Txn<'_, T> {
     /// Cancels the queued or running task of a pair.
     pub(crate) fn cancel_run(
         &mut self,
-        pair: &Pair,
+        pair: &SourceCollection,
         reason: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<()> {
         let Some(pair_def) = self.find_pair(pair) else { return Ok(()) };
         if let Some(seq) = self.find_pair_task(pair_def.source, pair.collection.as_str())? {
             // A refusal means that the task has already ended.
-            let _ = self.apply_command(seq, Command::Cancel, reason, now)?;
+            let _ = self.apply_command(seq, TaskCommand::Cancel, reason, now)?;
         }
         Ok(())
     }
 
-    fn find_pair(&self, pair: &Pair) -> Option<PairDefinition> {
+    fn find_pair(&self, pair: &SourceCollection) -> Option<PairDefinition> {
         let handler = self.state.find_handler(&pair.source).filter(|handler| handler.is_defined)?;
         let source = handler.def.source.as_ref()?;
         let priority = *source.collections.get(&pair.collection)?;
@@ -112,14 +114,14 @@ impl<T: Tables> Txn<'_, T> {
             is_sync: false,
             stage: 0,
             priority: priority.into(),
-            score: handler.def.limits.score(priority, now),
+            score: handler.def.limits.queue_score(priority, now),
             rank: 0,
             prev_sent_event: None,
             planned_at: planned,
             created_at: now,
             started_at: None,
             error: None,
-            life: Life::beginning(now, true),
+            life: TaskLifecycle::new(now, true),
         };
         if !self.is_lane_occupied(track.lane)? {
             (task_row.phase, task_row.rank) =

@@ -3,11 +3,11 @@
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
-use pointsman_core::journal::{Extent, Page, PathFilter};
+use pointsman_core::journal::{EventPage, JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderCursor, OrderPage, OrderView,
-    QueueView, Read, Result, TaskFilter, TaskPage,
+    AuditEntry, ChainView, EventView, FirePage, JournalQuery, LogPage, NodeView, ObjectView, OrderCursor,
+    OrderPage, OrderView, QueueView, Result, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
@@ -20,9 +20,9 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
     /// Tables that the writer of the same store writes to.
     type Tables: Tables;
 
-    async fn extent(&self) -> Result<Extent>;
+    async fn extent(&self) -> Result<JournalRange>;
 
-    async fn journal_page(&self, read: Read) -> Result<Page>;
+    async fn journal_page(&self, read: JournalQuery) -> Result<EventPage>;
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>>;
 
@@ -39,9 +39,9 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
 
-    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
+    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>>;
 
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>>;
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>>;
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
 
@@ -49,7 +49,7 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>>;
 
     async fn orders(
         &self,
@@ -66,9 +66,9 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, Extent)>;
+    ) -> Result<(OrderStatistics, JournalRange)>;
 
-    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)>;
+    async fn chains(&self) -> Result<(Vec<ChainView>, JournalRange)>;
 
     async fn fires(
         &self,

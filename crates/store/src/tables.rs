@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
-use pointsman_core::limit::Pace;
+use pointsman_core::limit::LimiterState;
 use pointsman_core::order::{EndedOrder, Order};
-use pointsman_core::store::{Abilities, Deed, Idempotency, NodeId, NodeView, StoreError};
-use pointsman_core::task::{LogLine, QueueOf, Realm, Task, TaskId};
+use pointsman_core::store::{AuditEntry, IdempotencyKey, NodeCapabilities, NodeId, NodeView, StoreError};
+use pointsman_core::task::{LogLine, QueueSubject, Task, TaskId, TaskIdNamespace};
 use pointsman_core::{
-    Event, EventId, HandlerDef, Place, Rule, RuleKind, ScheduleName, TaskSeq, Tenant, Timestamp,
+    Event, EventId, HandlerDef, Rule, RuleKind, RuleScope, ScheduleName, TaskSeq, Tenant, Timestamp,
 };
 
 use crate::error::{Fault, Result};
@@ -66,7 +66,7 @@ pub trait Tables: 'static {
     fn write_counters(&self, counters: &Counters) -> Result<()>;
 
     /// Reads the namespace from which this store's public task ids are derived.
-    fn read_task_id_namespace(&self) -> Result<Realm>;
+    fn read_task_id_namespace(&self) -> Result<TaskIdNamespace>;
 
     /// Reads a secret number that is mixed into hashes, so that nobody can choose names that collide.
     fn read_salt(&self) -> Result<u64>;
@@ -81,8 +81,12 @@ pub trait Tables: 'static {
     /// Reads the answer recorded under an idempotency key, with the digest of the request.
     fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>>;
 
-    fn write_idempotency_record(&self, idempotency: &Idempotency, answer: &str, now: Timestamp)
-    -> Result<()>;
+    fn write_idempotency_record(
+        &self,
+        idempotency: &IdempotencyKey,
+        answer: &str,
+        now: Timestamp,
+    ) -> Result<()>;
 
     /// Inserts an event, with its consecutive number and the numbers of its tasks: `tasks` of them from `first_task`.
     fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()>;
@@ -218,7 +222,7 @@ pub trait Tables: 'static {
     fn list_queues(&self) -> Result<Vec<QueueRow>>;
 
     /// Creates a queue without tasks; returns its id.
-    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, kind: &QueueOf) -> Result<QueueId>;
+    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, kind: &QueueSubject) -> Result<QueueId>;
 
     fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()>;
 
@@ -234,7 +238,7 @@ pub trait Tables: 'static {
     /// Makes these the defined handlers; all others become undefined.
     fn write_handlers(&self, handlers: &[HandlerDef]) -> Result<()>;
 
-    fn write_limiter_state(&self, handler: HandlerId, state: &Pace) -> Result<()>;
+    fn write_limiter_state(&self, handler: HandlerId, state: &LimiterState) -> Result<()>;
 
     /// Reads the ranges of the journal in which a handler was not defined, as written by
     /// [`Tables::write_handler_gaps`].
@@ -255,7 +259,7 @@ pub trait Tables: 'static {
 
     fn write_rule(&self, rule: &Rule) -> Result<()>;
 
-    fn delete_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<()>;
+    fn delete_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> Result<()>;
 
     /// Lists live nodes and the latest former ones, newest first.
     fn list_nodes(&self) -> Result<Vec<NodeView>>;
@@ -265,7 +269,7 @@ pub trait Tables: 'static {
 
     fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId>;
 
-    fn write_node_capabilities(&self, node: NodeId, abilities: &Abilities) -> Result<()>;
+    fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()>;
 
     /// Records a heartbeat; returns `false` if the node has been declared gone.
     fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
@@ -275,7 +279,7 @@ pub trait Tables: 'static {
     /// Lists live nodes whose last heartbeat is older than `before`.
     fn list_nodes_silent_since(&self, before: Timestamp) -> Result<Vec<NodeId>>;
 
-    fn insert_audit_entry(&self, entry: &Deed) -> Result<()>;
+    fn insert_audit_entry(&self, entry: &AuditEntry) -> Result<()>;
 
     // --- chains and orders -------------------------------------------------------------------------------------
 
@@ -445,12 +449,12 @@ pub struct PeerChanges {
     pub counters: Counters,
     /// Current rows of changed queues.
     pub queues: Vec<QueueRow>,
-    pub limiter_states: Vec<(HandlerId, Pace)>,
+    pub limiter_states: Vec<(HandlerId, LimiterState)>,
     /// Tasks whose cached copy may be stale.
     pub stale_tasks: Vec<TaskSeq>,
 }
 
 /// Returns the number of a task from its public id, if the id is one of this store's.
-pub fn decode_task_seq(task_id_namespace: Realm, id: &TaskId) -> Option<TaskSeq> {
-    id.uuid().and_then(|uuid| task_id_namespace.seq(uuid))
+pub fn decode_task_seq(task_id_namespace: TaskIdNamespace, id: &TaskId) -> Option<TaskSeq> {
+    id.uuid().and_then(|uuid| task_id_namespace.seq_of_uuid(uuid))
 }

@@ -1,8 +1,8 @@
 //! Engine events about tasks (TaskStarted, TaskEnded, TaskClosed), as far as the handler is observed.
 
 use pointsman_core::engine_event::EngineEvent;
-use pointsman_core::handler::Observe;
-use pointsman_core::task::{Command, Life, QueueOf, State, Subject};
+use pointsman_core::handler::ObservePolicy;
+use pointsman_core::task::{QueueSubject, TaskCommand, TaskLifecycle, TaskState, TaskSubject};
 use pointsman_core::{TaskId, Timestamp};
 
 use crate::error::Result;
@@ -17,8 +17,8 @@ pub(crate) struct EndedTask<'a> {
     /// Its row before the command.
     pub(crate) row_before: &'a ActiveTaskRow,
     /// Its subject, if it is cached.
-    pub(crate) subject: Option<&'a Subject>,
-    pub(crate) life: &'a Life,
+    pub(crate) subject: Option<&'a TaskSubject>,
+    pub(crate) life: &'a TaskLifecycle,
     pub(crate) output: AttemptOutput<'a>,
 }
 
@@ -31,11 +31,11 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<()> {
         match handler.def.observe {
-            Observe::All => {
+            ObservePolicy::All => {
                 let (handler, task) = (handler.def.name.clone(), task.clone());
                 self.publish_task_event(task_row, &EngineEvent::TaskStarted { handler, task }, now)
             }
-            Observe::Failures | Observe::None => Ok(()),
+            ObservePolicy::Failures | ObservePolicy::None => Ok(()),
         }
     }
 
@@ -44,24 +44,24 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         task: EndedTask<'_>,
         handler: &RegisteredHandler,
-        command: Command,
+        command: TaskCommand,
         now: Timestamp,
     ) -> Result<()> {
         let EndedTask { row_before: task_row, subject, life, output } = task;
-        let failed = matches!(command, Command::Fail { .. } | Command::Expire { .. });
+        let failed = matches!(command, TaskCommand::Fail { .. } | TaskCommand::Expire { .. });
         let is_published = match handler.def.observe {
-            Observe::All => true,
-            Observe::Failures => failed,
-            Observe::None => false,
+            ObservePolicy::All => true,
+            ObservePolicy::Failures => failed,
+            ObservePolicy::None => false,
         };
-        let ended = task_row.phase == TaskPhase::Locked && !matches!(life.state, State::Locked(_));
-        let closed = matches!(life.state, State::Done | State::Error { .. });
+        let ended = task_row.phase == TaskPhase::Locked && !matches!(life.state, TaskState::Locked(_));
+        let closed = matches!(life.state, TaskState::Done | TaskState::Error { .. });
         if !is_published || !(ended || closed) {
             return Ok(());
         }
         let (name, task) = (handler.def.name.clone(), self.public_task_id(task_row, subject, handler)?);
         if ended {
-            let failed = failed || command == Command::Cancel;
+            let failed = failed || command == TaskCommand::Cancel;
             let return_code = if failed { output.return_code } else { 0 };
             let (handler, task) = (name.clone(), task.clone());
             self.publish_task_event(task_row, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
@@ -86,18 +86,22 @@ impl<T: Tables> Txn<'_, T> {
     fn public_task_id(
         &self,
         task_row: &ActiveTaskRow,
-        subject: Option<&Subject>,
+        subject: Option<&TaskSubject>,
         handler: &RegisteredHandler,
     ) -> Result<TaskId> {
         match (&self.state.queue(task_row.queue)?.kind, subject) {
-            (QueueOf::Events, Some(subject)) => {
+            (QueueSubject::Events, Some(subject)) => {
                 self.state.task_id(handler.id, subject.collection(), task_row.seq)
             }
-            (QueueOf::Events, None) => {
+            (QueueSubject::Events, None) => {
                 self.state.task_id(handler.id, self.read_subject(task_row)?.collection(), task_row.seq)
             }
-            (QueueOf::Collection(name), _) => self.state.task_id(handler.id, name.as_str(), task_row.seq),
-            (QueueOf::Node { node, .. }, _) => self.state.task_id(handler.id, node.as_str(), task_row.seq),
+            (QueueSubject::Collection(name), _) => {
+                self.state.task_id(handler.id, name.as_str(), task_row.seq)
+            }
+            (QueueSubject::ChainNode { node, .. }, _) => {
+                self.state.task_id(handler.id, node.as_str(), task_row.seq)
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Collects the facts that explain why a task waits. The core interprets them.
 
-use pointsman_core::task::why::{Facts, Gate, MOST_AHEAD, explain};
-use pointsman_core::task::{Status, Task, TaskId, TaskSeq};
+use pointsman_core::task::gates::{Gate, GateInputs, MAX_COUNTED_AHEAD, evaluate_gates};
+use pointsman_core::task::{Task, TaskId, TaskSeq, TaskStatus};
 use pointsman_core::{HandlerName, Timestamp};
 
 use crate::error::Result;
@@ -16,7 +16,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let Some(task) = self.find_task_by_id(id)? else { return Ok(None) };
         let Some(task_row) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
-        Ok(Some(explain(&self.collect_wait_facts(&task_row, &task.handler)?, now)))
+        Ok(Some(evaluate_gates(&self.collect_wait_facts(&task_row, &task.handler)?, now)))
     }
 
     /// Returns the task with this complete public id: the uuid alone is not enough.
@@ -25,37 +25,37 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
 
-    fn collect_wait_facts(&self, task_row: &ActiveTaskRow, name: &HandlerName) -> Result<Facts> {
+    fn collect_wait_facts(&self, task_row: &ActiveTaskRow, name: &HandlerName) -> Result<GateInputs> {
         let queue = self.state.queue(task_row.queue)?;
         let handler = self.state.handler(queue.handler)?;
         let limiter = self.state.limiter(handler.id)?;
-        let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.kind, &queue.tenant);
+        let holds = |rule: &&pointsman_core::Rule| rule.applies_to_queue(name, &queue.kind, &queue.tenant);
         let concurrency_group =
             match task_row.concurrency_group.filter(|_| task_row.phase == TaskPhase::Blocked) {
                 Some(concurrency_group) => self.read_concurrency_group(concurrency_group, task_row.queue)?.0,
                 None => vec![],
             };
-        Ok(Facts {
+        Ok(GateInputs {
             state: task_row.life.state,
             handler: name.clone(),
-            defined: queue.is_defined,
+            handler_defined: queue.is_defined,
             pull: handler.def.pull,
-            sync: self.find_blocking_sync_task(task_row)?,
-            lane: self.find_task_ahead_in_lane(task_row)?,
-            order: self.state.chains.describe_stop(&queue.kind),
+            blocking_sync_task: self.find_blocking_sync_task(task_row)?,
+            blocking_lane_task: self.find_task_ahead_in_lane(task_row)?,
+            order_blocked_because: self.state.chains.describe_stop(&queue.kind),
             rules: self.state.rules.iter().filter(holds).cloned().collect(),
             limits: handler.def.limits.clone(),
-            pace: limiter.state,
-            running: u32::try_from(limiter.running).unwrap_or(0),
-            runners: self.list_running_task_ids(handler.id)?,
-            crowd: concurrency_group
+            limiter: limiter.state,
+            running_count: u32::try_from(limiter.running).unwrap_or(0),
+            running_tasks: self.list_running_task_ids(handler.id)?,
+            concurrency_group: concurrency_group
                 .into_iter()
                 .take(MAX_NAMED_TASKS)
                 .filter_map(|seq| self.read_task_id(seq).transpose())
                 .collect::<Result<_>>()?,
-            nodes: self.list_capable_nodes(name)?,
-            asked: self.state.last_pulled.get(&handler.id).copied(),
-            ahead: self.count_tasks_ahead(task_row)?,
+            capable_nodes: self.list_capable_nodes(name)?,
+            last_worker_claim_at: self.state.last_pulled.get(&handler.id).copied(),
+            tasks_ahead: self.count_tasks_ahead(task_row)?,
         })
     }
 
@@ -63,14 +63,14 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.tables.read_task_with_attempts(seq)?.map(|task| task.id))
     }
 
-    fn read_task_status(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, Status)>> {
+    fn read_task_status(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, TaskStatus)>> {
         let Some(seq) = seq else { return Ok(None) };
         let task = self.tables.read_task_with_attempts(seq)?;
-        Ok(task.map(|task| (task.id, task.life.state.status())))
+        Ok(task.map(|task| (task.id, task.lifecycle.state.status())))
     }
 
     /// Returns the synchronous task of the same event that a gated task waits for.
-    fn find_blocking_sync_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+    fn find_blocking_sync_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, TaskStatus)>> {
         let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::Gated) else {
             return Ok(None);
         };
@@ -79,7 +79,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the task ahead of this one in its lane.
-    fn find_task_ahead_in_lane(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+    fn find_task_ahead_in_lane(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, TaskStatus)>> {
         let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position) else {
             return Ok(None);
         };
@@ -96,7 +96,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn list_capable_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
         let alive = self.tables.list_nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
-        let able = alive.filter(|node| node.abilities.handlers.contains(handler));
+        let able = alive.filter(|node| node.capabilities.handlers.contains(handler));
         Ok(able.map(|node| node.name).collect())
     }
 
@@ -106,8 +106,8 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(0);
         }
         if self.state.queue(task_row.queue)?.collection().is_some() {
-            return Ok(self.state.count_source_queues_before(task_row.queue)?.min(MOST_AHEAD));
+            return Ok(self.state.count_source_queues_before(task_row.queue)?.min(MAX_COUNTED_AHEAD));
         }
-        self.tables.count_ready_tasks_before(task_row, MOST_AHEAD)
+        self.tables.count_ready_tasks_before(task_row, MAX_COUNTED_AHEAD)
     }
 }

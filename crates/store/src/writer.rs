@@ -13,7 +13,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use pointsman_core::store::{Listener, Signal, StoreError};
+use pointsman_core::store::{StoreError, StoreListener, StoreSignal};
 use pointsman_core::task::Lease;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot};
@@ -105,7 +105,7 @@ where
 type JobGroup<T> = Vec<Box<dyn Job<T>>>;
 type JobInbox<T> = mpsc::UnboundedReceiver<Box<dyn Job<T>>>;
 type JobSender<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
-type ListenerList = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
+type ListenerList = Arc<Mutex<Vec<Arc<dyn StoreListener>>>>;
 type CommitHookSlot = Arc<Mutex<Option<Arc<dyn CommitHook>>>>;
 
 /// Is called after this writer's own commits, and not after those of other nodes.
@@ -216,7 +216,7 @@ impl<T: Tables> Writer<T> {
         self.status.clone()
     }
 
-    pub fn add_listener(&self, listener: Arc<dyn Listener>) {
+    pub fn add_listener(&self, listener: Arc<dyn StoreListener>) {
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
     }
 
@@ -227,7 +227,7 @@ impl<T: Tables> Writer<T> {
     }
 
     /// Notifies all listeners about a commit of another node.
-    pub fn notify_listeners(&self, signal: Signal) {
+    pub fn notify_listeners(&self, signal: StoreSignal) {
         notify_listeners(&self.listeners, signal);
     }
 
@@ -243,10 +243,10 @@ impl<T: Tables> Writer<T> {
     }
 }
 
-fn notify_listeners(listeners: &ListenerList, signal: Signal) {
+fn notify_listeners(listeners: &ListenerList, signal: StoreSignal) {
     let listeners = listeners.lock().unwrap_or_else(|e| e.into_inner()).clone();
     for listener in listeners {
-        listener.heard(signal);
+        listener.on_signal(signal);
     }
 }
 
@@ -389,7 +389,7 @@ impl<B: Backend> WriterThread<B> {
     }
 
     fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
-        self.state = WriterState::load(self.backend.tables(), self.state.id_clock.seen())?;
+        self.state = WriterState::load(self.backend.tables(), self.state.id_clock.observed_time())?;
         // Listeners here were not notified of tasks that other nodes made ready.
         self.state.has_new_ready_tasks = true;
         if std::mem::take(&mut self.must_reload) {
@@ -403,7 +403,7 @@ impl<B: Backend> WriterThread<B> {
     /// Notifies listeners of the journal's new head, if it moved; returns it.
     fn notify_journal_head(&self, before: EventId) -> Option<EventId> {
         let head = Some(self.state.id_clock.last()).filter(|head| *head != before)?;
-        notify_listeners(&self.listeners, Signal::Journal(head));
+        notify_listeners(&self.listeners, StoreSignal::JournalGrew(head));
         Some(head)
     }
 
@@ -413,7 +413,7 @@ impl<B: Backend> WriterThread<B> {
             std::mem::take(&mut self.state.has_new_ready_tasks) && self.state.has_runnable_queue();
         let has_work = std::mem::take(&mut self.state.has_earlier_due) || has_ready;
         if has_work {
-            notify_listeners(&self.listeners, Signal::Work);
+            notify_listeners(&self.listeners, StoreSignal::TasksReady);
         }
         has_work
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{Lease, QueueOf, Realm, Subject};
+use pointsman_core::task::{Lease, QueueSubject, TaskIdNamespace, TaskSubject};
 use pointsman_core::{
-    EventId, HandlerDef, HandlerName, HandlingKey, IdClock, Place, Routes, Rule, RuleKind, ScheduleName,
-    TaskId, TaskSeq, Tenant, Timestamp, Weight,
+    EventId, EventIdGenerator, HandlerDef, HandlerName, HandlingKey, Routes, Rule, RuleKind, RuleScope,
+    ScheduleName, TaskId, TaskSeq, Tenant, Timestamp, Weight,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,19 +35,19 @@ pub(crate) struct RegisteredHandler {
 #[derive(Debug)]
 pub(crate) struct RunningTask {
     pub(crate) row: ActiveTaskRow,
-    pub(crate) subject: Subject,
+    pub(crate) subject: TaskSubject,
     /// The order whose step it is.
     pub(crate) order: Option<OrderRow>,
 }
 
 #[derive(Debug)]
 pub struct WriterState {
-    pub(crate) id_clock: IdClock,
+    pub(crate) id_clock: EventIdGenerator,
     /// Allocated numbers. The id of the last event is in `ids`, and is copied here when the counters are written.
     pub(crate) counters: Counters,
     /// The counters as last written.
     written_counters: Counters,
-    pub(crate) task_id_namespace: Realm,
+    pub(crate) task_id_namespace: TaskIdNamespace,
     /// Mixed into hashes of lanes, so that nobody can choose keys that collide.
     pub(crate) salt: u64,
     pub(crate) handlers: Vec<Arc<RegisteredHandler>>,
@@ -88,7 +88,7 @@ impl WriterState {
         store_copy::reject_incomplete_copy(tables)?;
         let counters = tables.read_counters()?;
         let mut state = Self {
-            id_clock: IdClock::starting(counters.last_event, now),
+            id_clock: EventIdGenerator::new(counters.last_event, now),
             counters,
             written_counters: counters,
             task_id_namespace: tables.read_task_id_namespace()?,
@@ -150,7 +150,7 @@ impl WriterState {
         let PeerChanges { counters, queues, limiter_states, stale_tasks } = changes;
         let is_earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|cached| *due < cached);
         self.has_earlier_due |= counters.next_due.as_ref().is_some_and(is_earlier);
-        self.id_clock.went_on(counters.last_event);
+        self.id_clock.advance_past(counters.last_event);
         (self.counters, self.written_counters) = (counters, counters);
         for task in stale_tasks {
             self.running_tasks.remove(&task);
@@ -167,7 +167,7 @@ impl WriterState {
             changed_handlers.insert(handler);
         }
         for handler in changed_handlers {
-            self.apply_limits(handler, self.id_clock.seen())?;
+            self.apply_limits(handler, self.id_clock.observed_time())?;
         }
         Ok(())
     }
@@ -180,12 +180,12 @@ impl WriterState {
 
     /// Reserves ids up to this one, which may have been given to events that are not journaled yet.
     pub fn reserve_ids(&mut self, up_to: EventId) {
-        self.id_clock.reserve(up_to);
+        self.id_clock.reserve_up_to(up_to);
     }
 
     /// Returns the latest time that a caller has reported.
     pub fn last_observed_time(&self) -> Timestamp {
-        self.id_clock.seen()
+        self.id_clock.observed_time()
     }
 
     pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<RegisteredHandler>> {
@@ -203,7 +203,7 @@ impl WriterState {
         if let Some(cached) = self.resolved_routes.get(kind) {
             return cached.clone();
         }
-        let bindings = self.routes.resolve(kind);
+        let bindings = self.routes.resolve_handlers(kind);
         let found: Arc<[_]> = bindings
             .iter()
             .filter_map(|b| self.handler_by_name.get(&b.handler).map(|id| (*id, b.sync)))
@@ -215,18 +215,18 @@ impl WriterState {
         found
     }
 
-    pub(crate) fn is_queue_paused(&self, handler: HandlerId, kind: &QueueOf, tenant: &Tenant) -> bool {
+    pub(crate) fn is_queue_paused(&self, handler: HandlerId, kind: &QueueSubject, tenant: &Tenant) -> bool {
         let Ok(handler) = self.handler(handler) else { return false };
-        self.rules.iter().any(|rule| rule.holds(&handler.def.name, kind, tenant))
+        self.rules.iter().any(|rule| rule.applies_to_queue(&handler.def.name, kind, tenant))
             || self.chains.is_stopped(kind)
     }
 
     pub(crate) fn is_schedule_paused(&self, schedule: &ScheduleName) -> bool {
-        self.rules.iter().any(|rule| rule.holds_schedule(schedule))
+        self.rules.iter().any(|rule| rule.applies_to_schedule(schedule))
     }
 
-    pub(crate) fn has_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> bool {
-        self.rules.iter().any(|r| r.kind == kind && r.place == *place && r.tenant.as_ref() == tenant)
+    pub(crate) fn has_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> bool {
+        self.rules.iter().any(|r| r.kind == kind && r.scope == *place && r.tenant.as_ref() == tenant)
     }
 
     /// Writes the counters that changed. Called once before each commit.
@@ -268,7 +268,7 @@ impl WriterState {
         Ok(TaskId::new(
             self.handler(handler)?.def.name.as_str(),
             collection,
-            self.task_id_namespace.uuid(seq),
+            self.task_id_namespace.uuid_of_seq(seq),
         ))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use pointsman_core::outage::{Outage, Said};
+use pointsman_core::outage::{OutageNotice, OutageTracker};
 use pointsman_core::store::StoreError;
 
 /// A transaction that takes longer than this is reported as trouble.
@@ -21,7 +21,7 @@ pub struct WriterStatus {
 struct TransactionStatus {
     /// When the current transaction began.
     begun_at: Option<Instant>,
-    outage: Outage,
+    outage: OutageTracker,
 }
 
 impl WriterStatus {
@@ -38,7 +38,7 @@ impl WriterStatus {
     pub fn describe_trouble(&self, now: Instant) -> Option<String> {
         let transaction = self.lock_transaction();
         let ago = |then: Instant| now.saturating_duration_since(then);
-        if let Some(since) = transaction.outage.since() {
+        if let Some(since) = transaction.outage.failing_since() {
             return Some(format!("commits have failed for {} s", ago(since).as_secs()));
         }
         let long = transaction.begun_at.map(ago).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
@@ -60,20 +60,20 @@ impl WriterStatus {
         let mut transaction = self.lock_transaction();
         transaction.begun_at = None;
         let change = match outcome {
-            Ok(()) => transaction.outage.works(now),
-            Err(_) => transaction.outage.failed(now),
+            Ok(()) => transaction.outage.record_success(now),
+            Err(_) => transaction.outage.record_failure(now),
         };
         let error = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
         match change {
             None => {}
-            Some(Said::Begins) => tracing::error!(
+            Some(OutageNotice::Started) => tracing::error!(
                 error,
                 "the store cannot be written; callers get errors until it can; check the database if this persists"
             ),
-            Some(Said::Lasts { failures }) => {
+            Some(OutageNotice::Ongoing { failures }) => {
                 tracing::error!(error, failures, "the store still cannot be written; check the database");
             }
-            Some(Said::Ends { after, failures }) => {
+            Some(OutageNotice::Ended { duration: after, failures }) => {
                 tracing::info!(failures, seconds = after.as_secs(), "the store can be written again");
             }
         }
@@ -86,28 +86,28 @@ impl WriterStatus {
 
 /// Logs when reads begin to fail, and when they succeed again.
 #[derive(Debug, Default)]
-pub struct ReadOutageLog(Mutex<Outage>);
+pub struct ReadOutageLog(Mutex<OutageTracker>);
 
 impl ReadOutageLog {
     pub fn record_read<T>(&self, read: &Result<T, StoreError>) {
         let now = Instant::now();
         let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
         let change = match read {
-            Ok(_) => outage.works(now),
+            Ok(_) => outage.record_success(now),
             Err(StoreError::Closed | StoreError::Full(_)) => None,
-            Err(StoreError::Unavailable(_) | StoreError::Damaged(_)) => outage.failed(now),
+            Err(StoreError::Unavailable(_) | StoreError::Damaged(_)) => outage.record_failure(now),
         };
         let error = read.as_ref().err().map(ToString::to_string).unwrap_or_default();
         match change {
             None => {}
-            Some(Said::Begins) => tracing::warn!(
+            Some(OutageNotice::Started) => tracing::warn!(
                 error,
                 "the store cannot be read; readers get errors until it can; check the database if this persists"
             ),
-            Some(Said::Lasts { failures }) => {
+            Some(OutageNotice::Ongoing { failures }) => {
                 tracing::warn!(error, failures, "the store still cannot be read; check the database");
             }
-            Some(Said::Ends { after, failures }) => {
+            Some(OutageNotice::Ended { duration: after, failures }) => {
                 tracing::info!(failures, seconds = after.as_secs(), "the store can be read again");
             }
         }

@@ -1,7 +1,7 @@
 //! Calls about chains and their rules.
 
 use pointsman_core::RuleKind;
-use pointsman_core::chain::{Action, ChainPath, NodeId};
+use pointsman_core::chain::{ChainNodeAction, ChainNodeId, ChainPath};
 use reqwest::{Method, RequestBuilder};
 
 use super::{Client, Result};
@@ -29,7 +29,7 @@ impl Client {
     pub async fn set_chain_node_action(
         &self,
         chain: &ChainPath,
-        node: &NodeId,
+        node: &ChainNodeId,
         action: Action,
     ) -> Result<ChainDetail> {
         let request = self.chain_request(Method::PUT, chain, &["nodes", node.as_str(), "action"])?;
@@ -75,7 +75,7 @@ mod tests {
         let client = Client::new("http://127.0.0.1:7646", None).unwrap();
         let node = "x".parse().unwrap();
         let chain = ChainPath::new("/a/b").unwrap();
-        let segments = ["nodes", NodeId::as_str(&node), "action"];
+        let segments = ["nodes", ChainNodeId::as_str(&node), "action"];
         let request = client.chain_request(Method::PUT, &chain, &segments).unwrap().build().unwrap();
         assert_eq!(request.url().path(), "/api/v1/chains/a/b/nodes/x/action");
     }

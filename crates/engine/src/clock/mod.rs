@@ -28,14 +28,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::chain::OrderKey;
-use pointsman_core::fire::{Fire, MISSED, Makes, Outcome, Overlap, Punctual, Settle, Skipped};
-use pointsman_core::store::{Firing, Plan, Standing, StoreError};
+use pointsman_core::fire::{
+    Fire, FireAction, FireDecision, FireOutcome, MISSED_AFTER, OverlapPolicy, Punctuality, SkipReason,
+};
+use pointsman_core::store::{FireRequest, ScheduleDef, ScheduleProgress, StoreError};
 use pointsman_core::{Event, Timestamp};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub use due_queue::DueQueue;
-use policy::{DueTimes, FireDecision};
+use policy::{CatchUpDecision, DueTimes};
 
 use crate::node::Node;
 use crate::{ScheduleSpec, Setup};
@@ -59,7 +61,7 @@ pub(crate) struct Clock {
 /// A planned time that is sent to the store, and the index of its schedule in the setup.
 struct PendingFiring {
     schedule_index: usize,
-    firing: Firing,
+    firing: FireRequest,
 }
 
 impl Clock {
@@ -117,21 +119,25 @@ impl Clock {
     }
 
     fn sleep_duration(&self, now: Timestamp) -> Duration {
-        self.due_queue.next_due().map_or(REFRESH_INTERVAL, |next| next.since(now))
+        self.due_queue.next_due().map_or(REFRESH_INTERVAL, |next| next.duration_since(now))
     }
 
     /// Reads the active schedules and the times up to which they are resolved, and catches up on times that were
     /// paused.
     async fn refresh_schedules(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let setup = self.node.active_setup().setup.clone();
-        let standings =
-            self.node.store.plan(setup.schedules.iter().map(plan_of_schedule).collect(), now).await?;
+        let standings = self
+            .node
+            .store
+            .register_schedules(setup.schedules.iter().map(plan_of_schedule).collect(), now)
+            .await?;
         if !Arc::ptr_eq(&setup, &self.setup) {
             (self.resolved_until, self.due_queue) = (Vec::new(), DueQueue::new());
         }
         self.setup = setup;
         for (index, standing) in standings.iter().enumerate() {
-            let resolved = resume_position(standing.settled, self.resolved_until.get(index).copied(), now);
+            let resolved =
+                resume_position(standing.processed_up_to, self.resolved_until.get(index).copied(), now);
             // A schedule that has not changed keeps its due time.
             if self.resolved_until.get(index) != Some(&resolved) {
                 self.set_resolved_until(index, resolved);
@@ -180,12 +186,16 @@ impl Clock {
             }
             pending.extend(times.into_iter().map(|(planned, decision)| {
                 let settle = match decision {
-                    FireDecision::Fire(when) => fire_resolution(schedule, planned, when),
-                    FireDecision::Skip => Settle::Skip,
+                    CatchUpDecision::Fire(when) => fire_decision(schedule, planned, when),
+                    CatchUpDecision::Skip => FireDecision::Skip,
                 };
                 PendingFiring {
                     schedule_index: index,
-                    firing: Firing { schedule: schedule.name.clone(), planned, settle },
+                    firing: FireRequest {
+                        schedule: schedule.name.clone(),
+                        planned_at: planned,
+                        decision: settle,
+                    },
                 }
             }));
         }
@@ -200,7 +210,7 @@ impl Clock {
             let (positions, firings): (Vec<_>, Vec<_>) = pending
                 .by_ref()
                 .take(RESOLVE_BATCH)
-                .map(|PendingFiring { schedule_index: index, firing }| ((index, firing.planned), firing))
+                .map(|PendingFiring { schedule_index: index, firing }| ((index, firing.planned_at), firing))
                 .unzip();
             self.resolve_batch(firings, now).await?;
             for (index, planned) in positions {
@@ -213,16 +223,17 @@ impl Clock {
     /// Resolves one batch and notifies of what it created.
     async fn resolve_batch(
         &self,
-        firings: Vec<Firing>,
+        firings: Vec<FireRequest>,
         now: Timestamp,
     ) -> Result<Vec<(Fire, bool)>, StoreError> {
         let cancels = firings.iter().any(
-            |firing| matches!(firing.settle, Settle::Fire { overlap, .. } if overlap == Overlap::Cancel),
+            |firing| matches!(firing.decision, FireDecision::Fire { overlap, .. } if overlap == OverlapPolicy::Cancel),
         );
-        let makes_order =
-            |firing: &Firing| matches!(&firing.settle, Settle::Fire { makes: Makes::Order(_), .. });
+        let makes_order = |firing: &FireRequest| {
+            matches!(&firing.decision, FireDecision::Fire { action: FireAction::AddOrder(_), .. })
+        };
         let orders: Vec<bool> = firings.iter().map(makes_order).collect();
-        let rows = self.node.store.settle(firings, now).await?;
+        let rows = self.node.store.record_fires(firings, now).await?;
         let written = rows.iter().zip(orders).filter(|((_, written), _)| *written);
         self.notify_created(written.map(|((fire, _), order)| (fire, order))).await;
         if cancels {
@@ -236,7 +247,7 @@ impl Clock {
     async fn notify_created<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
         let created: Vec<_> =
-            fires.filter(|(fire, _)| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
+            fires.filter(|(fire, _)| !matches!(fire.outcome, FireOutcome::Skipped(_))).collect();
         if created.is_empty() {
             return;
         }
@@ -260,7 +271,7 @@ impl Clock {
         let node = &self.node;
         for (fire, order) in created {
             let view = match fire.event {
-                Some(event) => node.store.event(event).await?,
+                Some(event) => node.store.read_event(event).await?,
                 None => None,
             };
             if let (true, Some(view)) = (*order, &view) {
@@ -272,36 +283,43 @@ impl Clock {
             let tasks = match (view, &fire.task) {
                 (Some(view), _) => view.tasks,
                 (None, Some(task)) => {
-                    node.store.task(task).await?.map(|(task, _)| task).into_iter().collect()
+                    node.store.read_task(task).await?.map(|(task, _)| task).into_iter().collect()
                 }
                 (None, None) => vec![],
             };
             for task in tasks {
-                node.task_changes.notify_task_state(task, fire.at);
+                node.task_changes.notify_task_state(task, fire.recorded_at);
             }
         }
         Ok(())
     }
 
     /// Catches up on planned times that were paused by a rule that has been lifted.
-    async fn catch_up_paused(&self, standings: &[Standing], now: Timestamp) -> Result<(), StoreError> {
+    async fn catch_up_paused(
+        &self,
+        standings: &[ScheduleProgress],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         for ((schedule, standing), resolved) in
             self.setup.schedules.iter().zip(standings).zip(&self.resolved_until)
         {
-            let Some(unmet) = standing.unmet.filter(|_| !standing.held) else { continue };
+            let Some(unmet) = standing.first_skipped_while_paused.filter(|_| !standing.paused) else {
+                continue;
+            };
             let mut is_paused_again = false;
             for times in policy::times_to_catch_up(schedule, unmet, *resolved, now).chunks(RESOLVE_BATCH) {
-                let firing = |planned: &Timestamp| Firing {
+                let firing = |planned: &Timestamp| FireRequest {
                     schedule: schedule.name.clone(),
-                    planned: *planned,
-                    settle: fire_resolution(schedule, *planned, Punctual::CaughtUp),
+                    planned_at: *planned,
+                    decision: fire_decision(schedule, *planned, Punctuality::CaughtUp),
                 };
                 let rows = self.resolve_batch(times.iter().map(firing).collect(), now).await?;
-                is_paused_again |= rows.iter().any(|(row, _)| row.outcome == Outcome::Skipped(Skipped::Held));
+                is_paused_again |=
+                    rows.iter().any(|(row, _)| row.outcome == FireOutcome::Skipped(SkipReason::PausedByRule));
             }
             // Times that a new rule pauses are caught up when that one is lifted.
             if !is_paused_again {
-                self.node.store.made_up(&schedule.name, *resolved).await?;
+                self.node.store.mark_caught_up(&schedule.name, *resolved).await?;
             }
         }
         Ok(())
@@ -314,14 +332,18 @@ fn order_of_event(event: &Event) -> Option<OrderKey> {
 }
 
 /// The plan of a schedule, as it is registered in the store.
-fn plan_of_schedule(schedule: &ScheduleSpec) -> Plan {
+fn plan_of_schedule(schedule: &ScheduleSpec) -> ScheduleDef {
     let (expression, zone) = (schedule.cron.expression(), schedule.cron.zone());
     let expression = format!("{expression} {} {}", zone.name(), expression.dialect());
-    Plan { name: schedule.name.clone(), expression }
+    ScheduleDef { name: schedule.name.clone(), expression }
 }
 
-fn fire_resolution(schedule: &ScheduleSpec, planned: Timestamp, when: Punctual) -> Settle {
-    Settle::Fire { makes: policy::action_for_time(schedule, planned), when, overlap: schedule.overlap }
+fn fire_decision(schedule: &ScheduleSpec, planned: Timestamp, when: Punctuality) -> FireDecision {
+    FireDecision::Fire {
+        action: policy::action_for_time(schedule, planned),
+        punctuality: when,
+        overlap: schedule.overlap,
+    }
 }
 
 /// The time after which planned times are examined. `resolved` is the latest time that has a row. If it is in the
@@ -331,7 +353,7 @@ fn resume_position(resolved: Timestamp, here: Option<Timestamp>, now: Timestamp)
     if resolved <= now {
         return resolved;
     }
-    here.filter(|here| *here <= now).unwrap_or_else(|| now.minus(MISSED))
+    here.filter(|here| *here <= now).unwrap_or_else(|| now.minus(MISSED_AFTER))
 }
 
 #[cfg(test)]
@@ -346,8 +368,8 @@ mod tests {
             assert_eq!(resume_position(past, Some(now.minus(minute * 2)), now), past);
         }
         for ahead in [now.plus(minute), now.plus(minute * 50), now.plus(minute * 60 * 24 * 365)] {
-            assert_eq!(resume_position(ahead, None, now), now.minus(MISSED));
-            assert_eq!(resume_position(ahead, Some(ahead), now), now.minus(MISSED));
+            assert_eq!(resume_position(ahead, None, now), now.minus(MISSED_AFTER));
+            assert_eq!(resume_position(ahead, Some(ahead), now), now.minus(MISSED_AFTER));
             let here = now.minus(minute / 2);
             assert_eq!(resume_position(ahead, Some(here), now), here);
         }
@@ -358,10 +380,11 @@ mod tests {
         use pointsman_core::cron::{Dialect, Expression, Schedule as When, Zone};
         use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
         let expression_of = |text, dialect, zone| {
-            let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::named(zone).unwrap());
-            let event = NewEvent::of(HandlingKey::new("tick").unwrap());
+            let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::from_name(zone).unwrap());
+            let event = NewEvent::new(HandlingKey::new("tick").unwrap());
             let name = ScheduleName::new("s").unwrap();
-            plan_of_schedule(&ScheduleSpec::new(name, when, Makes::Event(Box::new(event)))).expression
+            plan_of_schedule(&ScheduleSpec::new(name, when, FireAction::EmitEvent(Box::new(event))))
+                .expression
         };
         let berlin = "Europe/Berlin";
         assert_eq!(expression_of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use pointsman_core::cron::{self, Dialect, Expression, Zone};
-use pointsman_core::fire::{CatchUp, Makes};
-use pointsman_core::store::{Journal, Read, Schedules, Store};
+use pointsman_core::fire::{CatchUpPolicy, FireAction};
+use pointsman_core::store::{Journal, JournalQuery, Schedules, Store};
 use pointsman_core::{EventId, HandlingKey, NewEvent, ScheduleName};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::mpsc;
@@ -74,15 +74,19 @@ impl SimulatedNode {
     }
 }
 
-fn build_schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<ScheduleSpec> {
+fn build_schedules(zone: &str, catch_up: CatchUpPolicy, count: usize) -> Vec<ScheduleSpec> {
     let expressions = ["*/10 * * * *", "0 * * * *", "30 2 * * *", "every 15m", "0 7/20 1-4 * * ?"];
     let one = |number: usize| {
         let expression = Expression::parse(expressions[number % expressions.len()], Dialect::Auto).unwrap();
         let name = ScheduleName::new(format!("s{number}")).unwrap();
-        let event = NewEvent::of(HandlingKey::new("tick").unwrap());
-        let when = cron::Schedule::new(expression, Zone::named(zone).unwrap());
+        let event = NewEvent::new(HandlingKey::new("tick").unwrap());
+        let when = cron::Schedule::new(expression, Zone::from_name(zone).unwrap());
         let jitter = Duration::from_secs(if number.is_multiple_of(3) { 120 } else { 0 });
-        ScheduleSpec { catch_up, jitter, ..ScheduleSpec::new(name, when, Makes::Event(Box::new(event))) }
+        ScheduleSpec {
+            catch_up,
+            jitter,
+            ..ScheduleSpec::new(name, when, FireAction::EmitEvent(Box::new(event)))
+        }
     };
     (0..count).map(one).collect()
 }
@@ -126,18 +130,19 @@ async fn list_emitted(store: &SqliteStore) -> Vec<(String, String)> {
     let mut after = EventId::ZERO;
     let mut all = Vec::new();
     loop {
-        let read = Read { after, until: None, filter: Default::default(), limit: 1000, backwards: false };
-        let page = store.read(read).await.unwrap();
+        let read =
+            JournalQuery { after, until: None, filter: Default::default(), limit: 1000, backwards: false };
+        let page = store.read_events(read).await.unwrap();
         let of = |name: &str, event: &pointsman_core::Event| event.context[name].clone();
         all.extend(page.events.iter().map(|event| (of("schedule", event), of("planned_at", event))));
-        if page.scanned == after {
+        if page.scanned_up_to == after {
             return all;
         }
-        after = page.scanned;
+        after = page.scanned_up_to;
     }
 }
 
-async fn check_every_time_resolved_once(zone: &str, begin: &str, catch_up: CatchUp) {
+async fn check_every_time_resolved_once(zone: &str, begin: &str, catch_up: CatchUpPolicy) {
     let begin: Timestamp = begin.parse().unwrap();
     let store = Sqlite::in_memory(begin).unwrap();
     let setup = Setup { schedules: build_schedules(zone, catch_up, 100), ..Setup::default() };
@@ -145,15 +150,15 @@ async fn check_every_time_resolved_once(zone: &str, begin: &str, catch_up: Catch
 
     let mut fired = BTreeSet::new();
     for schedule in &setup.schedules {
-        let mut fires = store.fires(&schedule.name, None, 10_000).await.unwrap().fires;
+        let mut fires = store.list_fires(&schedule.name, None, 10_000).await.unwrap().fires;
         fires.reverse();
-        let planned: Vec<_> = fires.iter().map(|fire| fire.planned).collect();
+        let planned: Vec<_> = fires.iter().map(|fire| fire.planned_at).collect();
         let last = planned.last().map_or(end, |last| end.minus(schedule.jitter).max(*last));
         let every: Vec<_> = schedule.cron.between(begin, last).collect();
         assert_eq!(planned, every, "{} in {zone}: a row for every time", schedule.cron.expression());
         let made = fires.iter().filter(|fire| fire.event.is_some());
-        fired.extend(made.map(|fire| (schedule.name.to_string(), fire.planned.to_string())));
-        if catch_up == CatchUp::All {
+        fired.extend(made.map(|fire| (schedule.name.to_string(), fire.planned_at.to_string())));
+        if catch_up == CatchUpPolicy::All {
             assert!(fires.iter().all(|fire| fire.event.is_some()), "{fires:?}");
         }
     }
@@ -164,17 +169,17 @@ async fn check_every_time_resolved_once(zone: &str, begin: &str, catch_up: Catch
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_go_forward() {
-    check_every_time_resolved_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
+    check_every_time_resolved_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUpPolicy::All).await;
 }
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_go_back() {
-    check_every_time_resolved_once("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
-    check_every_time_resolved_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
+    check_every_time_resolved_once("America/New_York", "2026-10-31T18:00:00Z", CatchUpPolicy::All).await;
+    check_every_time_resolved_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUpPolicy::One).await;
 }
 
 #[tokio::test]
 async fn no_planned_time_is_lost_or_doubled_when_clocks_move_by_half_an_hour() {
-    check_every_time_resolved_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
-    check_every_time_resolved_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
+    check_every_time_resolved_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUpPolicy::All).await;
+    check_every_time_resolved_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUpPolicy::None).await;
 }

@@ -13,14 +13,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pointsman_core::store::Ended;
-use pointsman_core::task::{Level, LogLine};
-use pointsman_core::wire::{self, EventBody, Fault};
+use pointsman_core::event_json::{self, EventBody, JsonError};
+use pointsman_core::store::AttemptResult;
+use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_core::{Json, NewEvent, Tenant, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::AttemptOutcome;
+use crate::HandlerOutcome;
 use crate::attempt_ending::MIN_SNOOZE;
 
 /// The maximum number of events that one attempt emits.
@@ -63,7 +63,7 @@ pub(super) enum ReplyKind {
 }
 
 /// Parses the JSON body of an HTTP reply to a delivery of this tenant.
-pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, Fault> {
+pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, JsonError> {
     let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
         return Ok(ReplyKind::Foreign);
     };
@@ -82,12 +82,12 @@ pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result
 }
 
 /// Parses an effects file. Faults name the line.
-pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
+pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, JsonError> {
     let mut effects = Effects::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         effects
             .add_json(line, tenant, now)
-            .map_err(|fault| Fault::new("", format!("line {}: {fault}", index + 1)))?;
+            .map_err(|fault| JsonError::new("", format!("line {}: {fault}", index + 1)))?;
     }
     Ok(effects)
 }
@@ -95,51 +95,53 @@ pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) ->
 impl Effects {
     /// Effects that consist of one error line in the log.
     pub(super) fn with_error_line(message: String, now: Timestamp) -> Self {
-        Self { logs: vec![LogLine { time: now, level: Level::Error, message }], ..Self::default() }
+        Self { logs: vec![LogLine { time: now, level: LogLevel::Error, message }], ..Self::default() }
     }
 
-    fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), Fault> {
-        let members: EffectsMembers = wire::members(text)?;
+    fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), JsonError> {
+        let members: EffectsMembers = event_json::parse_object(text)?;
         for (index, raw) in parse_list("/emit", members.emit)?.iter().enumerate() {
             if self.emits.len() == MAX_EMITS {
-                return Err(Fault::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
+                return Err(JsonError::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
             }
-            self.emits
-                .push(parse_emit(raw, tenant, now).map_err(|fault| fault.under(format!("/emit/{index}")))?);
+            self.emits.push(
+                parse_emit(raw, tenant, now).map_err(|fault| fault.with_prefix(format!("/emit/{index}")))?,
+            );
         }
         for (index, raw) in parse_list("/log", members.log)?.iter().enumerate() {
-            self.logs.push(parse_log_line(raw, now).map_err(|fault| fault.under(format!("/log/{index}")))?);
+            self.logs
+                .push(parse_log_line(raw, now).map_err(|fault| fault.with_prefix(format!("/log/{index}")))?);
         }
         if let Some(raw) = members.retry {
-            self.no_retry |= !wire::read::<bool>("/retry", &raw, "true or false")?;
+            self.no_retry |= !event_json::parse_member::<bool>("/retry", &raw, "true or false")?;
         }
         if let Some(raw) = members.result {
-            self.result = Some(Json::parse(raw.get()).map_err(|e| Fault::new("/result", e))?);
+            self.result = Some(Json::parse(raw.get()).map_err(|e| JsonError::new("/result", e))?);
         }
         if let Some(raw) = members.snooze {
-            self.snooze = Some(wire::duration("/snooze", &raw)?);
+            self.snooze = Some(event_json::parse_duration("/snooze", &raw)?);
         }
         match self {
             Self { result: Some(_), snooze: Some(_), .. } => {
-                Err(Fault::new("/snooze", "`snooze` and `result` exclude each other: a snooze is no end"))
+                Err(JsonError::new("/snooze", "`snooze` and `result` exclude each other: a snooze is no end"))
             }
             _ => Ok(()),
         }
     }
 
     /// The outcome of a successful attempt: done, or snoozed if the effects say so.
-    pub(super) fn into_success(self, now: Timestamp) -> AttemptOutcome {
+    pub(super) fn into_success(self, now: Timestamp) -> HandlerOutcome {
         let ended = match self.snooze {
-            Some(snooze) => Ended::Snoozed { until: now.plus(snooze.max(MIN_SNOOZE)) },
-            None => Ended::Succeeded { result: self.result },
+            Some(snooze) => AttemptResult::Snoozed { until: now.plus(snooze.max(MIN_SNOOZE)) },
+            None => AttemptResult::Succeeded { result: self.result },
         };
-        AttemptOutcome { ended, target_health: None, emits: self.emits, logs: self.logs }
+        HandlerOutcome { ended, target_health: None, emits: self.emits, logs: self.logs }
     }
 
     /// The outcome of an attempt that snoozed, for `default` if the effects give no duration.
-    pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<AttemptOutcome, Fault> {
+    pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<HandlerOutcome, JsonError> {
         if self.result.is_some() {
-            return Err(Fault::new("/result", "a snooze is no end and has no result"));
+            return Err(JsonError::new("/result", "a snooze is no end and has no result"));
         }
         let snooze = Some(self.snooze.unwrap_or(default));
         Ok(Self { snooze, ..self }.into_success(now))
@@ -147,14 +149,14 @@ impl Effects {
 }
 
 /// The outcome of an attempt whose effects were refused.
-pub(super) fn refused_outcome(fault: &Fault) -> AttemptOutcome {
-    let ended = Ended::Failed {
+pub(super) fn refused_outcome(fault: &JsonError) -> HandlerOutcome {
+    let ended = AttemptResult::Failed {
         error: format!("the handler's effects are invalid and were not applied: {fault}"),
-        code: 1,
-        after: None,
-        last: true,
+        return_code: 1,
+        retry_at: None,
+        permanent: true,
     };
-    AttemptOutcome { ended, ..AttemptOutcome::done() }
+    HandlerOutcome { ended, ..HandlerOutcome::done() }
 }
 
 /// The outcome of an attempt that failed with this code, with the log lines and the `retry` member of its effects.
@@ -164,20 +166,24 @@ pub(super) fn refused_outcome(fault: &Fault) -> AttemptOutcome {
 pub(super) fn failure_outcome(
     code: i64,
     error: String,
-    effects: Result<Effects, Fault>,
+    effects: Result<Effects, JsonError>,
     now: Timestamp,
-) -> AttemptOutcome {
+) -> HandlerOutcome {
     let Effects { logs, no_retry: last, .. } = effects.unwrap_or_else(|fault| {
         Effects::with_error_line(format!("the handler's effects are invalid and were ignored: {fault}"), now)
     });
-    AttemptOutcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..AttemptOutcome::done() }
+    HandlerOutcome {
+        ended: AttemptResult::Failed { error, return_code: code, retry_at: None, permanent: last },
+        logs,
+        ..HandlerOutcome::done()
+    }
 }
 
 /// Parses an emitted event. A handler may emit only for the tenant of its task.
-fn parse_emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Fault> {
-    let event = EventBody::parse(raw.get())?.into_event(now, tenant)?;
+fn parse_emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, JsonError> {
+    let event = EventBody::parse(raw.get())?.into_new_event(now, tenant)?;
     if event.tenant != *tenant {
-        return Err(Fault::new(
+        return Err(JsonError::new(
             "/tenant",
             format!("a task of tenant {tenant} may emit only for that tenant"),
         ));
@@ -185,9 +191,9 @@ fn parse_emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEven
     Ok(event)
 }
 
-fn parse_list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, Fault> {
+fn parse_list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, JsonError> {
     let Some(raw) = raw else { return Ok(vec![]) };
-    serde_json::from_str(raw.get()).map_err(|_| Fault::new(at, "this is not a list"))
+    serde_json::from_str(raw.get()).map_err(|_| JsonError::new(at, "this is not a list"))
 }
 
 #[derive(Deserialize)]
@@ -198,19 +204,22 @@ struct LogLineMembers {
     time: Option<Box<RawValue>>,
 }
 
-fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
+fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, JsonError> {
     if raw.get().starts_with('"') {
-        return Ok(LogLine { time: now, level: Level::Info, message: wire::string("", raw)? });
+        return Ok(LogLine { time: now, level: LogLevel::Info, message: event_json::parse_string("", raw)? });
     }
-    let members: LogLineMembers = wire::members(raw.get())?;
-    let message = members.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
-    let level = members.level.map(|raw| wire::read("/level", &raw, "`info` or `error`")).transpose()?;
-    let time =
-        members.time.map(|raw| wire::read("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
+    let members: LogLineMembers = event_json::parse_object(raw.get())?;
+    let message = members.message.ok_or_else(|| JsonError::new("/message", "a log line has a message"))?;
+    let level =
+        members.level.map(|raw| event_json::parse_member("/level", &raw, "`info` or `error`")).transpose()?;
+    let time = members
+        .time
+        .map(|raw| event_json::parse_member("/time", &raw, "a time like 2026-01-31T12:00:00Z"))
+        .transpose()?;
     Ok(LogLine {
         time: time.unwrap_or(now),
-        level: level.unwrap_or(Level::Info),
-        message: wire::string("/message", &message)?,
+        level: level.unwrap_or(LogLevel::Info),
+        message: event_json::parse_string("/message", &message)?,
     })
 }
 
@@ -240,7 +249,7 @@ mod tests {
         assert_eq!(outcome.emits[0].due, Some(Timestamp::from_millis(1_060_000)));
         assert_eq!(outcome.emits[1].tenant.as_str(), "shop");
         assert_eq!(outcome.logs[0].message, "x");
-        assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
+        assert_eq!(outcome.ended, AttemptResult::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
     }
 
     #[test]
@@ -250,7 +259,7 @@ mod tests {
                 .unwrap();
         let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
         let expected =
-            vec![line(NOW, Level::Info, "a"), line(Timestamp::from_millis(1000), Level::Error, "b")];
+            vec![line(NOW, LogLevel::Info, "a"), line(Timestamp::from_millis(1000), LogLevel::Error, "b")];
         assert_eq!(effects.logs, expected);
     }
 
@@ -262,13 +271,13 @@ mod tests {
             .unwrap()
             .ended
         {
-            Ended::Snoozed { until } => until.since(NOW).as_secs(),
+            AttemptResult::Snoozed { until } => until.duration_since(NOW).as_secs(),
             other => panic!("{other:?}"),
         };
         assert_eq!(until(""), 300);
         assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
         let ended = parse_lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
-        assert_eq!(ended, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
+        assert_eq!(ended, AttemptResult::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
         assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "a snooze has a minimum, or it would be a tight loop");
         assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
     }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::future::Future;
 
 use async_trait::async_trait;
-use pointsman_core::store::Ended;
-use pointsman_core::task::Subject;
+use pointsman_core::store::AttemptResult;
+use pointsman_core::task::TaskSubject;
 
-use crate::{AttemptOutcome, Delivery, Runner};
+use crate::{Delivery, HandlerOutcome, Runner};
 
 /// Runs attempts by calling a function.
 pub struct InProcessHandler<F> {
@@ -17,7 +17,7 @@ pub struct InProcessHandler<F> {
 impl<F, Fut> InProcessHandler<F>
 where
     F: Fn(Delivery) -> Fut + Send + Sync,
-    Fut: Future<Output = AttemptOutcome> + Send,
+    Fut: Future<Output = HandlerOutcome> + Send,
 {
     pub fn new(function: F) -> Self {
         Self { function }
@@ -28,25 +28,26 @@ where
 impl<F, Fut> Runner for InProcessHandler<F>
 where
     F: Fn(Delivery) -> Fut + Send + Sync,
-    Fut: Future<Output = AttemptOutcome> + Send,
+    Fut: Future<Output = HandlerOutcome> + Send,
 {
     fn kind(&self) -> &'static str {
         "in-process"
     }
 
-    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
+    async fn run(&self, delivery: Delivery) -> HandlerOutcome {
         match delivery.task.subject {
-            Subject::Event(_) | Subject::Step(_) => (self.function)(delivery).await,
-            Subject::Run(_) => source_unsupported_outcome(),
+            TaskSubject::Event(_) | TaskSubject::Step(_) => (self.function)(delivery).await,
+            TaskSubject::CollectionRun(_) => source_unsupported_outcome(),
         }
     }
 }
 
 /// The outcome for a source, which only a command, an HTTP target or a pull worker can run.
-fn source_unsupported_outcome() -> AttemptOutcome {
+fn source_unsupported_outcome() -> HandlerOutcome {
     let error = "a function of this process cannot be a source; run a command, an HTTP target or a worker";
-    let ended = Ended::Failed { error: error.into(), code: 1, after: None, last: true };
-    AttemptOutcome { ended, ..AttemptOutcome::done() }
+    let ended =
+        AttemptResult::Failed { error: error.into(), return_code: 1, retry_at: None, permanent: true };
+    HandlerOutcome { ended, ..HandlerOutcome::done() }
 }
 
 impl<F> fmt::Debug for InProcessHandler<F> {

@@ -1,7 +1,7 @@
 //! The JSON body that a source's handler gets for a run.
 
-use pointsman_core::store::Claimed;
-use pointsman_core::task::Run;
+use pointsman_core::store::ClaimedTask;
+use pointsman_core::task::CollectionRun;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -15,13 +15,13 @@ struct RunBody<'a> {
 }
 
 /// The same for commands and for HTTP targets.
-pub(super) fn to_json(task: &Claimed, run: &Run) -> String {
+pub(super) fn to_json(task: &ClaimedTask, run: &CollectionRun) -> String {
     let body = RunBody {
         task_id: task.id.as_str(),
-        source: run.pair.source.as_str(),
-        collection: run.pair.collection.as_str(),
+        source: run.source_collection.source.as_str(),
+        collection: run.source_collection.collection.as_str(),
         tenant: run.tenant.as_str(),
-        planned_at: task.planned.map(|planned| planned.to_string()).unwrap_or_default(),
+        planned_at: task.planned_at.map(|planned| planned.to_string()).unwrap_or_default(),
     };
     // Strings always serialise.
     serde_json::to_string(&body).unwrap_or_default()

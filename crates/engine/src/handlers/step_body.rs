@@ -1,7 +1,7 @@
 //! The JSON body that the handler of a step gets, with its order.
 
 use pointsman_core::Json;
-use pointsman_core::store::Claimed;
+use pointsman_core::store::ClaimedTask;
 use pointsman_core::task::StepRun;
 use serde::Serialize;
 
@@ -18,14 +18,14 @@ struct StepBody<'a> {
 }
 
 /// The same for commands and for HTTP targets.
-pub(super) fn to_json(task: &Claimed, step: &StepRun) -> String {
+pub(super) fn to_json(task: &ClaimedTask, step: &StepRun) -> String {
     let body = StepBody {
         task_id: task.id.as_str(),
         order: step.order.to_string(),
         node: step.node.as_str(),
         tenant: step.tenant.as_str(),
         value: &step.value,
-        planned_at: task.planned.map(|planned| planned.to_string()).unwrap_or_default(),
+        planned_at: task.planned_at.map(|planned| planned.to_string()).unwrap_or_default(),
     };
     // Strings and what has been checked to be JSON always serialise.
     serde_json::to_string(&body).unwrap_or_default()

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{Claim, Claimant, Claimed, StoreError};
+use pointsman_core::store::{ClaimRequest, Claimant, ClaimedTask, StoreError};
 use pointsman_core::{HandlerName, Tenant, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -48,7 +48,7 @@ pub(crate) struct LongPollBroker {
 enum BrokerRequest {
     WaitForTasks(PullFilter, Waiter),
     /// Tasks that were not delivered.
-    ReturnTasks(Vec<Claimed>),
+    ReturnTasks(Vec<ClaimedTask>),
 }
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl LongPollBroker {
     }
 
     /// Returns tasks that were not started.
-    pub(crate) fn return_tasks(&self, tasks: Vec<Claimed>) {
+    pub(crate) fn return_tasks(&self, tasks: Vec<ClaimedTask>) {
         if !tasks.is_empty() {
             // After the service has stopped, their leases have to expire.
             let _ = self.requests.send(BrokerRequest::ReturnTasks(tasks));
@@ -105,14 +105,14 @@ impl LongPollBroker {
 /// Claimed tasks for a worker. Those that are not taken are returned when this is dropped.
 #[derive(Debug)]
 pub(crate) struct GrantedTasks {
-    tasks: Vec<Claimed>,
+    tasks: Vec<ClaimedTask>,
     pause_version: PauseVersion,
     broker: LongPollBroker,
 }
 
 impl GrantedTasks {
     /// Takes the tasks, each with the pause version of its claim.
-    pub(crate) fn into_tasks(mut self) -> impl Iterator<Item = (PauseVersion, Claimed)> {
+    pub(crate) fn into_tasks(mut self) -> impl Iterator<Item = (PauseVersion, ClaimedTask)> {
         let version = self.pause_version;
         std::mem::take(&mut self.tasks).into_iter().map(move |task| (version, task))
     }
@@ -231,7 +231,7 @@ impl LongPollService {
         let sweep = (self.last_sweep + self.node.settings.sweep_interval).saturating_duration_since(at);
         let lines = self.queues.values().filter_map(|queue| match queue.needs_claim {
             true => Some(queue.claim_not_before.saturating_duration_since(at)),
-            false => queue.next_due.map(|due| due.since(now).max(EMPTY_CLAIM_PAUSE)),
+            false => queue.next_due.map(|due| due.duration_since(now).max(EMPTY_CLAIM_PAUSE)),
         });
         lines.chain([sweep]).min().unwrap_or(sweep)
     }
@@ -288,13 +288,13 @@ impl LongPollService {
             return;
         }
         let at = self.node.time_source.now();
-        let by = Claimant::Worker { until: at.plus(filter.lease), tenant: filter.tenant.clone() };
+        let by = Claimant::Worker { lease_until: at.plus(filter.lease), tenant: filter.tenant.clone() };
         let pause_version = self.node.start_gate.pause_version();
-        let claim = Claim { by, handlers: filter.handlers.clone(), max };
-        match self.node.store.claim(claim, at).await {
+        let claim = ClaimRequest { claimant: by, handlers: filter.handlers.clone(), max_tasks: max };
+        match self.node.store.claim_tasks(claim, at).await {
             Ok(claims) => {
                 let has_tasks = !claims.tasks.is_empty();
-                queue.needs_claim = claims.more && has_tasks;
+                queue.needs_claim = claims.has_more && has_tasks;
                 queue.claim_not_before =
                     Instant::now() + if has_tasks { Duration::ZERO } else { EMPTY_CLAIM_PAUSE };
                 queue.next_due = claims.next_due;
@@ -317,7 +317,7 @@ impl LongPollService {
     async fn distribute_tasks(
         &self,
         queue: &mut WaiterQueue,
-        mut tasks: VecDeque<Claimed>,
+        mut tasks: VecDeque<ClaimedTask>,
         pause_version: PauseVersion,
     ) {
         while !tasks.is_empty() && !queue.waiters.is_empty() {
@@ -335,18 +335,18 @@ impl LongPollService {
     }
 
     /// Releases tasks in the store as if they had never been claimed.
-    async fn release_tasks(&self, tasks: Vec<Claimed>) {
+    async fn release_tasks(&self, tasks: Vec<ClaimedTask>) {
         if tasks.is_empty() {
             return;
         }
-        let end = |task: Claimed| {
+        let end = |task: ClaimedTask| {
             let task = ClaimSummary::from_claimed(&task);
             EndedAttempt { ending: build_ending(&task, released_outcome(), LogQuota::default()), task }
         };
         let ended: Vec<_> = tasks.into_iter().map(end).collect();
         let endings = ended.iter().map(|ended| ended.ending.clone()).collect();
         let at = self.node.time_source.now();
-        match self.node.store.finish(endings, None, at).await {
+        match self.node.store.finish_attempts(endings, None, at).await {
             Ok((results, _)) => {
                 for (ended, result) in ended.iter().zip(results) {
                     if let Ok(finished) = result {

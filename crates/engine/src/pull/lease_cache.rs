@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::store::{Store, StoreError};
-use pointsman_core::task::{LogLine, Rejected, State, Task};
+use pointsman_core::task::{LogLine, Task, TaskRejection, TaskState};
 use pointsman_core::{EventId, TaskId, Timestamp};
 
 use super::log_usage;
@@ -52,12 +52,12 @@ impl LeaseCache {
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<ClaimSummary, Rejected>, StoreError> {
+    ) -> Result<Result<ClaimSummary, TaskRejection>, StoreError> {
         if let Some(leased) = self.lock_leases().get(&fence) {
             return Ok(if leased.task.id == *id {
                 Ok(leased.task.clone())
             } else {
-                Err(Rejected::StaleFence)
+                Err(TaskRejection::StaleFence)
             });
         }
         let (task, since, until) = match read_lease(store, id, fence).await? {
@@ -67,7 +67,7 @@ impl LeaseCache {
         let task = summarize_task(store, task, fence).await?;
         let allowance = log_usage::read_log_quota(store, &task, since).await?;
         // The lease may have been renewed since the claim; then this is too long, but never too short.
-        let lease = until.since(since).min(MAX_INFERRED_LEASE);
+        let lease = until.duration_since(since).min(MAX_INFERRED_LEASE);
         let leased = CachedLease {
             task: task.clone(),
             leased_at: since,
@@ -86,7 +86,7 @@ impl LeaseCache {
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<(), Rejected>, StoreError> {
+    ) -> Result<Result<(), TaskRejection>, StoreError> {
         let lease = read_lease(store, id, fence).await?.map(|_| ());
         if lease.is_err() {
             self.drop_cached_lease(fence);
@@ -147,17 +147,19 @@ async fn read_lease(
     store: &dyn Store,
     id: &TaskId,
     fence: i64,
-) -> Result<Result<(Task, Timestamp, Timestamp), Rejected>, StoreError> {
-    let Some((task, _)) = store.task(id).await? else { return Ok(Err(Rejected::NoSuchTask)) };
-    Ok(match task.life.state {
-        State::Locked(lease) => match lease.until {
+) -> Result<Result<(Task, Timestamp, Timestamp), TaskRejection>, StoreError> {
+    let Some((task, _)) = store.read_task(id).await? else { return Ok(Err(TaskRejection::NoSuchTask)) };
+    Ok(match task.lifecycle.state {
+        TaskState::Locked(lease) => match lease.until {
             Some(until) if lease.fence == fence => Ok((task, lease.since, until)),
             // A worker must not end a task that a node runs, whatever fence it names.
-            Some(_) | None => Err(Rejected::StaleFence),
+            Some(_) | None => Err(TaskRejection::StaleFence),
         },
-        State::New { .. } | State::Scheduled | State::Done | State::Error { .. } | State::Missing { .. } => {
-            Err(Rejected::WrongState(task.life.state.status()))
-        }
+        TaskState::New { .. }
+        | TaskState::Scheduled
+        | TaskState::Done
+        | TaskState::Error { .. }
+        | TaskState::Missing { .. } => Err(TaskRejection::WrongState(task.lifecycle.state.status())),
     })
 }
 
@@ -165,7 +167,7 @@ async fn read_lease(
 async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<ClaimSummary, StoreError> {
     let (cause, depth) = find_cause(store, &task).await?;
     Ok(ClaimSummary {
-        max_result_bytes: task.max_result(),
+        max_result_bytes: task.max_result_bytes(),
         seq: task.seq,
         id: task.id,
         handler: task.handler,
@@ -174,7 +176,7 @@ async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<Cla
         event_id: task.event,
         cause_event_id: cause,
         cause_depth: depth,
-        attempt: task.life.attempt,
+        attempt: task.lifecycle.attempt,
         fence,
     })
 }
@@ -183,10 +185,10 @@ async fn summarize_task(store: &dyn Store, task: Task, fence: i64) -> Result<Cla
 /// event that created an order is recorded with the order.
 async fn find_cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16), StoreError> {
     if let Some(id) = task.event {
-        return Ok((Some(id), store.event(id).await?.map_or(0, |view| view.event.depth())));
+        return Ok((Some(id), store.read_event(id).await?.map_or(0, |view| view.event.cause_depth())));
     }
     let order = match task.order() {
-        Some(order) => store.order(&task.tenant, &order).await?,
+        Some(order) => store.read_order(&task.tenant, &order).await?,
         None => None,
     };
     let origin = order.and_then(|(view, _)| view.order.origin);

@@ -3,7 +3,7 @@
 //! The store numbers the lines of a task without separating its attempts. Those of the last attempt are at the end, so
 //! the end is found by binary search, and at most as many lines are read before it as an attempt may log.
 
-use pointsman_core::store::{Store, StoreError, StoredLine};
+use pointsman_core::store::{Store, StoreError, StoredLogLine};
 use pointsman_core::{TaskId, Timestamp};
 
 use crate::claim_summary::ClaimSummary;
@@ -51,6 +51,6 @@ async fn read_log_page(
     id: &TaskId,
     from: u64,
     limit: usize,
-) -> Result<Vec<StoredLine>, StoreError> {
-    Ok(store.logs(id, from, limit).await?.map(|page| page.lines).unwrap_or_default())
+) -> Result<Vec<StoredLogLine>, StoreError> {
+    Ok(store.read_logs(id, from, limit).await?.map(|page| page.lines).unwrap_or_default())
 }

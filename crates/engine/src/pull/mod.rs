@@ -15,15 +15,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{Claimed, Ended, Finished, NewLogLine, StoreError};
-use pointsman_core::task::{LogLine, Rejected};
+use pointsman_core::store::{AttemptResult, ClaimedTask, FinishReceipt, NewLogLine, StoreError};
+use pointsman_core::task::{LogLine, TaskRejection};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use tokio::time::Instant;
 
 use crate::attempt_ending::{EndedAttempt, MIN_SNOOZE, build_ending};
 use crate::claim_summary::ClaimSummary;
 use crate::node::Node;
-use crate::{AttemptOutcome, Engine};
+use crate::{Engine, HandlerOutcome};
 
 use broker::PullFilter;
 pub(crate) use broker::{LongPollBroker, LongPollService};
@@ -61,7 +61,7 @@ pub struct LeasedTaskInfo {
 impl Engine {
     /// Leases tasks to a worker, at once or as soon as there are some. Empty after `wait`, or when the node stops.
     /// Dropping the future releases tasks that were claimed for it.
-    pub async fn pull_tasks(&self, request: PullRequest) -> Result<Vec<Claimed>, StoreError> {
+    pub async fn pull_tasks(&self, request: PullRequest) -> Result<Vec<ClaimedTask>, StoreError> {
         let PullRequest { handlers, max, wait, lease, tenant } = request;
         if handlers.is_empty() || max == 0 {
             return Ok(vec![]);
@@ -92,7 +92,7 @@ impl Engine {
         &self,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<LeasedTaskInfo, Rejected>, StoreError> {
+    ) -> Result<Result<LeasedTaskInfo, TaskRejection>, StoreError> {
         let node = self.node();
         let found = node.lease_cache.find_task(&*node.store, id, fence).await?;
         Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result_bytes: task.max_result_bytes }))
@@ -105,7 +105,7 @@ impl Engine {
         id: &TaskId,
         fence: i64,
         lease: Option<Duration>,
-    ) -> Result<Result<Timestamp, Rejected>, StoreError> {
+    ) -> Result<Result<Timestamp, TaskRejection>, StoreError> {
         let node = self.node();
         let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
@@ -113,7 +113,7 @@ impl Engine {
         };
         let lease = lease.or_else(|| node.lease_cache.lease_duration(fence)).unwrap_or(DEFAULT_LEASE);
         let until = node.time_source.now().plus(lease);
-        let renewed = node.store.renew(task.seq, fence, until).await?;
+        let renewed = node.store.renew_lease(task.seq, fence, until).await?;
         match renewed {
             Ok(()) => node.lease_cache.set_expiry(fence, until),
             Err(_) => node.lease_cache.drop_cached_lease(fence),
@@ -127,7 +127,7 @@ impl Engine {
         id: &TaskId,
         fence: i64,
         lines: Vec<LogLine>,
-    ) -> Result<Result<usize, Rejected>, StoreError> {
+    ) -> Result<Result<usize, TaskRejection>, StoreError> {
         let node = self.node();
         let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
@@ -141,7 +141,7 @@ impl Engine {
             true => 0,
             false => node
                 .store
-                .log(lines)
+                .append_log_lines(lines)
                 .await
                 .inspect_err(|_| node.lease_cache.refund_lines(fence, sent, bytes))?,
         };
@@ -159,8 +159,8 @@ impl Engine {
         &self,
         id: &TaskId,
         fence: i64,
-        outcome: AttemptOutcome,
-    ) -> Result<Result<Finished, Rejected>, StoreError> {
+        outcome: HandlerOutcome,
+    ) -> Result<Result<FinishReceipt, TaskRejection>, StoreError> {
         let node = self.node();
         let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
@@ -171,12 +171,12 @@ impl Engine {
         let since = node.lease_cache.leased_at(fence);
         let ended = EndedAttempt { task, ending };
         let at = node.time_source.now();
-        let (results, _) = node.store.finish(vec![ended.ending.clone()], None, at).await?;
+        let (results, _) = node.store.finish_attempts(vec![ended.ending.clone()], None, at).await?;
         node.lease_cache.drop_cached_lease(fence);
-        let result = results.into_iter().next().unwrap_or(Err(Rejected::NoSuchTask));
+        let result = results.into_iter().next().unwrap_or(Err(TaskRejection::NoSuchTask));
         if let Ok(finished) = &result {
-            let took = since.map_or(Duration::ZERO, |since| at.since(since));
-            node.metrics.count_ended_attempt(&ended.task.handler, &ended.ending.ended, took);
+            let took = since.map_or(Duration::ZERO, |since| at.duration_since(since));
+            node.metrics.count_ended_attempt(&ended.task.handler, &ended.ending.result, took);
             node.report_finished_attempt(&ended, finished, at);
             node.signals.notify_work();
         }
@@ -185,7 +185,7 @@ impl Engine {
 }
 
 /// Records the start of a worker's attempt.
-fn start_leased_attempt(node: &Node, task: Claimed, lease: Duration) -> Claimed {
+fn start_leased_attempt(node: &Node, task: ClaimedTask, lease: Duration) -> ClaimedTask {
     let at = node.time_source.now();
     node.task_changes.notify_attempt_started(&task, at);
     node.metrics.observe_start_latency(&task, at);
@@ -194,11 +194,12 @@ fn start_leased_attempt(node: &Node, task: Claimed, lease: Duration) -> Claimed 
 }
 
 /// Extends a worker's snooze to the minimum, so that it cannot cause a tight loop.
-fn enforce_min_snooze(outcome: AttemptOutcome, now: Timestamp) -> AttemptOutcome {
+fn enforce_min_snooze(outcome: HandlerOutcome, now: Timestamp) -> HandlerOutcome {
     match outcome.ended {
-        Ended::Snoozed { until } => {
-            AttemptOutcome { ended: Ended::Snoozed { until: until.max(now.plus(MIN_SNOOZE)) }, ..outcome }
-        }
-        Ended::Succeeded { .. } | Ended::Failed { .. } | Ended::Released => outcome,
+        AttemptResult::Snoozed { until } => HandlerOutcome {
+            ended: AttemptResult::Snoozed { until: until.max(now.plus(MIN_SNOOZE)) },
+            ..outcome
+        },
+        AttemptResult::Succeeded { .. } | AttemptResult::Failed { .. } | AttemptResult::Released => outcome,
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pointsman_core::store::{StoreError, Tasks};
-use pointsman_core::task::{Rejected, State, Task};
-use pointsman_core::{Rate, Status, TaskId, TaskSeq};
+use pointsman_core::task::{Task, TaskRejection, TaskState};
+use pointsman_core::{Rate, TaskId, TaskSeq, TaskStatus};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -45,7 +45,7 @@ struct RateLimiter {
 impl RateLimiter {
     /// Waits until the next batch is due, and returns its size.
     async fn wait_for_batch(&mut self) -> usize {
-        let step = self.rate.step().max(Duration::from_micros(1));
+        let step = self.rate.interval().max(Duration::from_micros(1));
         let batch = (PACING_INTERVAL.as_micros() / step.as_micros()).clamp(1, RETRY_BATCH as u128) as usize;
         sleep_until(self.next_at).await;
         // A delay is not compensated by a higher rate later.
@@ -112,8 +112,9 @@ impl RedriveJob {
         let mut found = MatchedTasks { tasks: VecDeque::new(), canary_ids: VecDeque::new() };
         let mut before = None;
         loop {
-            let page =
-                self.retry_until_answered(|store| store.tasks(filter.clone(), before, PAGE_SIZE)).await?;
+            let page = self
+                .retry_until_answered(|store| store.list_tasks(filter.clone(), before, PAGE_SIZE))
+                .await?;
             for task in page.tasks {
                 found.tasks.push_front(task.seq);
                 found.canary_ids.push_front(task.id);
@@ -159,14 +160,14 @@ impl RedriveJob {
         let mut backoff = StoreBackoff::new();
         while let Some(first) = left.first() {
             let id = match timeout(backoff.next_delay(), wait_for_end(&left, &mut changes)).await {
-                Ok(TaskChange { id, status: Status::Done, .. }) => {
+                Ok(TaskChange { id, status: TaskStatus::Done, .. }) => {
                     left.remove(&id);
                     continue;
                 }
                 Ok(change) => change.id,
                 Err(_) => first.clone(),
             };
-            let task = self.retry_until_answered(|store| store.task(&id)).await?;
+            let task = self.retry_until_answered(|store| store.read_task(&id)).await?;
             if has_succeeded(&id, task.map(|(task, _)| task).as_ref())? {
                 left.remove(&id);
                 backoff.reset();
@@ -175,9 +176,9 @@ impl RedriveJob {
         Ok(())
     }
 
-    async fn retry_batch(&self, tasks: Vec<TaskSeq>) -> Result<Vec<Result<(), Rejected>>, String> {
+    async fn retry_batch(&self, tasks: Vec<TaskSeq>) -> Result<Vec<Result<(), TaskRejection>>, String> {
         let results =
-            self.retry_until_answered(|store| store.retry(tasks.clone(), self.engine.now())).await?;
+            self.retry_until_answered(|store| store.retry_tasks(tasks.clone(), self.engine.now())).await?;
         let retried = results.iter().filter(|result| result.is_ok()).count() as u64;
         self.update_status(|status| {
             status.retried += retried;
@@ -219,7 +220,7 @@ async fn wait_for_end(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receive
     loop {
         match changes.recv().await {
             Ok(change)
-                if matches!(change.status, Status::Done | Status::Error | Status::Missing)
+                if matches!(change.status, TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing)
                     && tasks.contains(&change.id) =>
             {
                 return change;
@@ -235,14 +236,16 @@ fn has_succeeded(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
     let Some(task) = task else {
         return Err(format!("{id} expired before its result could be read"));
     };
-    match task.life.state {
-        State::Done => Ok(true),
-        State::New { .. } | State::Scheduled | State::Locked(_) => Ok(false),
-        State::Error { .. } => {
+    match task.lifecycle.state {
+        TaskState::Done => Ok(true),
+        TaskState::New { .. } | TaskState::Scheduled | TaskState::Locked(_) => Ok(false),
+        TaskState::Error { .. } => {
             let why = task.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             Err(format!("{id} failed again{why}"))
         }
-        State::Missing { .. } => Err(format!("{id} is {}: its handler is gone", Status::Missing.as_str())),
+        TaskState::Missing { .. } => {
+            Err(format!("{id} is {}: its handler is gone", TaskStatus::Missing.as_str()))
+        }
     }
 }
 

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pointsman_core::store::{StoreError, TaskFilter};
-use pointsman_core::task::{EndReason, Task};
-use pointsman_core::{Rate, Status, Timestamp};
+use pointsman_core::task::{ErrorReason, Task};
+use pointsman_core::{Rate, TaskStatus, Timestamp};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -283,7 +283,7 @@ impl Engine {
         let filter = restrict_to_failed(filter);
         let (mut count, mut sample, mut before) = (0, Vec::new(), None);
         loop {
-            let page = self.store().tasks(filter.clone(), before, PAGE_SIZE).await?;
+            let page = self.store().list_tasks(filter.clone(), before, PAGE_SIZE).await?;
             count += page.tasks.len() as u64;
             sample.extend(page.tasks.into_iter().take(SAMPLE_SIZE - sample.len()));
             before = page.next;
@@ -296,9 +296,9 @@ impl Engine {
 
 /// Restricts a filter to tasks in `error`, and to those that were not cancelled unless it names reasons.
 fn restrict_to_failed(filter: TaskFilter) -> TaskFilter {
-    let reasons = match filter.reasons.is_empty() {
-        true => vec![EndReason::Failed, EndReason::Crashed],
-        false => filter.reasons,
+    let reasons = match filter.error_reasons.is_empty() {
+        true => vec![ErrorReason::Failed, ErrorReason::Crashed],
+        false => filter.error_reasons,
     };
-    TaskFilter { statuses: vec![Status::Error], reasons, ..filter }
+    TaskFilter { statuses: vec![TaskStatus::Error], error_reasons: reasons, ..filter }
 }

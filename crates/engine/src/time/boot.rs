@@ -4,7 +4,7 @@ use std::fs::read_to_string;
 use std::time::Duration;
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::BootMark;
+use pointsman_core::store::BootReference;
 
 /// A boot of a machine, and for how long it has been running since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +29,14 @@ impl MachineBoot {
         Some(Self { id, uptime: Duration::try_from_secs_f64(seconds).ok()? })
     }
 
-    pub(super) fn to_mark(self, at: Timestamp) -> BootMark {
-        BootMark { boot: self.id, uptime_ms: as_millis(self.uptime), at, unconfirmed: None }
+    pub(super) fn to_mark(self, at: Timestamp) -> BootReference {
+        BootReference { boot_id: self.id, uptime_ms: as_millis(self.uptime), at, unconfirmed: None }
     }
 
     /// The current time if `mark` was right; `None` if it is of another boot.
-    pub(super) fn time_from_mark(self, mark: BootMark) -> Option<Timestamp> {
+    pub(super) fn time_from_mark(self, mark: BootReference) -> Option<Timestamp> {
         let passed = self.uptime.checked_sub(Duration::from_millis(mark.uptime_ms));
-        passed.filter(|_| mark.boot == self.id).map(|passed| mark.at.plus(passed))
+        passed.filter(|_| mark.boot_id == self.id).map(|passed| mark.at.plus(passed))
     }
 }
 

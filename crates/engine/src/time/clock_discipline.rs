@@ -218,7 +218,7 @@ impl ClockDiscipline {
             offset_ms: self.offset_micros / 1000,
             out_of_service: self.is_out_of_service,
             last_step: self.last_step,
-            boot: None,
+            boot_reference: None,
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{BootMark, ClockReport, Store, StoreError, UnconfirmedTime};
+use pointsman_core::store::{BootReference, ClockReport, Store, StoreError, UnconfirmedTime};
 
 pub use boot::MachineBoot;
 pub use clock_discipline::ClockReading;
@@ -101,32 +101,32 @@ impl TimeSource {
     /// Compares the clocks before the first write to a store: with its server's, or with the last time that an embedded
     /// store was written.
     pub(crate) async fn align_with_store(&self, store: &dyn Store) -> Result<(), StoreError> {
-        self.measure_server_clock(async || store.read_clock().await).await?;
+        self.measure_server_clock(async || store.read_server_clock().await).await?;
         if self.lock_discipline().is_measured() {
             return Ok(());
         }
-        let (nodes, head) = (store.nodes().await?, store.extent().await?.head.timestamp());
-        let last_seen = nodes.iter().map(|node| node.heard).chain([head]).max();
+        let (nodes, head) = (store.list_nodes().await?, store.read_journal_range().await?.head.timestamp());
+        let last_seen = nodes.iter().map(|node| node.last_heartbeat_at).chain([head]).max();
         // By id: a node that joined with a clock that was ahead would otherwise count as the newest for long.
         let newest = nodes.iter().max_by_key(|node| node.id);
-        let mark = newest.and_then(|node| node.abilities.clock.boot);
+        let mark = newest.and_then(|node| node.capabilities.clock.boot_reference);
         self.align_embedded(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
         Ok(())
     }
 
-    fn align_embedded(&self, mark: Option<BootMark>, last_seen: Option<Timestamp>) {
+    fn align_embedded(&self, mark: Option<BootReference>, last_seen: Option<Timestamp>) {
         let (boot, reading) = (self.clocks.boot(), self.clocks.read());
         let expected = mark.zip(boot).and_then(|(mark, boot)| boot.time_from_mark(mark));
         // Times that were written by an unconfirmed clock do not show when the store was last written.
         let unconfirmed = mark.and_then(|mark| mark.unconfirmed);
-        let last_seen = unconfirmed.map(|unconfirmed| unconfirmed.last_seen).or(last_seen);
+        let last_seen = unconfirmed.map(|unconfirmed| unconfirmed.last_confirmed_write).or(last_seen);
         let change = match (expected, last_seen) {
             (Some(expected), _) => {
                 let mut discipline = self.lock_discipline();
                 if let Some((unconfirmed, boot)) = unconfirmed.zip(boot) {
                     let left = Duration::from_millis(unconfirmed.until_uptime_ms).saturating_sub(boot.uptime);
                     let until = reading.monotonic + left;
-                    discipline.suspend(Suspension { until, last_seen: unconfirmed.last_seen });
+                    discipline.suspend(Suspension { until, last_seen: unconfirmed.last_confirmed_write });
                 }
                 discipline.start_from_uptime(reading, expected)
             }
@@ -182,11 +182,11 @@ impl TimeSource {
         let boot = self.clocks.boot().map(|boot| {
             let unconfirmed = discipline.suspension().map(|Suspension { until, last_seen }| {
                 let until = boot.uptime + until.saturating_sub(mono);
-                UnconfirmedTime { until_uptime_ms: boot::as_millis(until), last_seen }
+                UnconfirmedTime { until_uptime_ms: boot::as_millis(until), last_confirmed_write: last_seen }
             });
-            BootMark { unconfirmed, ..boot.to_mark(at) }
+            BootReference { unconfirmed, ..boot.to_mark(at) }
         });
-        ClockReport { boot, ..discipline.report() }
+        ClockReport { boot_reference: boot, ..discipline.report() }
     }
 
     fn lock_discipline(&self) -> MutexGuard<'_, ClockDiscipline> {

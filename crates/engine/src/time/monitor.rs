@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{BootMark, ClockReport};
+use pointsman_core::store::{BootReference, ClockReport};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,7 @@ async fn monitor_clock(node: Arc<Node>) {
         {
             measured = Instant::now();
             if let Err(error) =
-                node.time_source.measure_server_clock(async || node.store.read_clock().await).await
+                node.time_source.measure_server_clock(async || node.store.read_server_clock().await).await
             {
                 node.count_store_error();
                 tracing::debug!(
@@ -56,9 +56,9 @@ async fn monitor_clock(node: Arc<Node>) {
 
 /// Whether the clock has changed so much that other nodes should be informed.
 fn needs_report(reported: ClockReport, report: ClockReport) -> bool {
-    let ClockReport { offset_ms, out_of_service, last_step, boot } = report;
-    let is_unconfirmed = |boot: Option<BootMark>| boot.is_some_and(|boot| boot.unconfirmed.is_some());
-    is_unconfirmed(boot) != is_unconfirmed(reported.boot)
+    let ClockReport { offset_ms, out_of_service, last_step, boot_reference: boot } = report;
+    let is_unconfirmed = |boot: Option<BootReference>| boot.is_some_and(|boot| boot.unconfirmed.is_some());
+    is_unconfirmed(boot) != is_unconfirmed(reported.boot_reference)
         || out_of_service != reported.out_of_service
         || last_step != reported.last_step
         || offset_ms.abs_diff(reported.offset_ms) >= MIN_REPORTED_CHANGE_MS

@@ -206,7 +206,7 @@ fn each_further_step_has_to_last_as_well() {
 fn restarted_node(after: Duration, ahead: bool, off: Duration) -> (ManualClocks, TimeSource) {
     let manual = ManualClocks::default();
     let first = TimeSource::new(manual.clone());
-    let mark = first.clock_report().boot.unwrap();
+    let mark = first.clock_report().boot_reference.unwrap();
     manual.advance(after);
     set_machine_clock(&manual, ahead, off);
     let time = TimeSource::new(manual.clone());
@@ -241,7 +241,7 @@ fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
 #[test]
 fn a_mark_of_another_boot_is_ignored() {
     let (manual, time) = manual_time_source();
-    let mark = BootMark { boot: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
+    let mark = BootReference { boot_id: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
     time.align_embedded(Some(mark), Some(START.minus(DAY)));
     assert_eq!(time.now(), manual.true_time());
     assert!(!time.may_fire_and_prune());
@@ -287,11 +287,11 @@ fn booted_ahead(by: Duration) -> (ManualClocks, TimeSource) {
 fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
     let (manual, first) = booted_ahead(DAY * 40);
     manual.advance(MINUTE);
-    let mark = first.clock_report().boot;
+    let mark = first.clock_report().boot_reference;
     let second = TimeSource::new(manual.clone());
     second.align_embedded(mark, Some(first.now()));
     assert!(!second.may_fire_and_prune());
-    assert_eq!(second.clock_report().boot.unwrap().unconfirmed, mark.unwrap().unconfirmed);
+    assert_eq!(second.clock_report().boot_reference.unwrap().unconfirmed, mark.unwrap().unconfirmed);
     manual.advance(LARGE_STEP_CONFIRMATION - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
     manual.advance(SECOND);
@@ -301,12 +301,14 @@ fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
 #[test]
 fn a_second_boot_with_a_wrong_clock_waits_again() {
     let (manual, first) = booted_ahead(DAY * 40);
-    let mark = BootMark { boot: 2, ..first.clock_report().boot.unwrap() };
+    let mark = BootReference { boot_id: 2, ..first.clock_report().boot_reference.unwrap() };
     let second = TimeSource::new(manual.clone());
     second.align_embedded(Some(mark), Some(first.now()));
     assert!(!second.may_fire_and_prune(), "what the first one wrote is no proof");
     manual.advance(LARGE_STEP_CONFIRMATION);
-    assert!(second.may_fire_and_prune() && second.clock_report().boot.unwrap().unconfirmed.is_none());
+    assert!(
+        second.may_fire_and_prune() && second.clock_report().boot_reference.unwrap().unconfirmed.is_none()
+    );
 }
 
 #[test]

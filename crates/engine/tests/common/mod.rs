@@ -7,20 +7,20 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use pointsman_core::chain::{Chain, ChainPath, Node, NodeId, Role, Step};
-use pointsman_core::journal::Filter;
-use pointsman_core::route::Binding;
-use pointsman_core::store::{Emission, Ended, NewRun, Receipt, Tasks};
+use pointsman_core::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainPath, ChainStep};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::route::HandlerBinding;
+use pointsman_core::store::{AttemptResult, EmitBatch, EmitReceipt, NewCollectionRun, Tasks};
 use pointsman_core::task::Task;
 use pointsman_core::task::retry::Backoff;
 use pointsman_core::{
     CollectionName, Event, EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, SourceDef,
-    Status, TaskId, Timestamp,
+    TaskId, TaskStatus, Timestamp,
 };
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
 use pointsman_engine::handlers::in_process::InProcessHandler;
 use pointsman_engine::{
-    AttemptOutcome, Delivery, Engine, HandlerSpec, Runner, ScheduleSpec, Settings, Setup, TaskChange,
+    Delivery, Engine, HandlerOutcome, HandlerSpec, Runner, ScheduleSpec, Settings, Setup, TaskChange,
 };
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::broadcast;
@@ -45,7 +45,7 @@ pub(crate) fn handling_key(text: &str) -> HandlingKey {
 }
 
 pub(crate) fn keyed_event(type_: &str, key: &str) -> NewEvent {
-    NewEvent { key: Some(ObjectKey::new(key).unwrap()), ..NewEvent::of(handling_key(type_)) }
+    NewEvent { key: Some(ObjectKey::new(key).unwrap()), ..NewEvent::new(handling_key(type_)) }
 }
 
 /// Builds the settings and the setup of a test engine.
@@ -65,7 +65,7 @@ impl TestEngineBuilder {
     pub(crate) fn handler<F, Fut>(self, handler: &str, function: F) -> Self
     where
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = AttemptOutcome> + Send + 'static,
+        Fut: Future<Output = HandlerOutcome> + Send + 'static,
     {
         self.handler_with(handler, |_| {}, function)
     }
@@ -78,7 +78,7 @@ impl TestEngineBuilder {
     ) -> Self
     where
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = AttemptOutcome> + Send + 'static,
+        Fut: Future<Output = HandlerOutcome> + Send + 'static,
     {
         let mut def = HandlerDef::new(handler_name(handler));
         def.retry.backoff = Backoff::Fixed;
@@ -122,12 +122,12 @@ impl TestEngineBuilder {
     }
 
     pub(crate) fn route(mut self, key: &str, handler: &str) -> Self {
-        self.setup.routes.bind(handling_key(key), Binding::queued(handler_name(handler)));
+        self.setup.routes.bind(handling_key(key), HandlerBinding::queued(handler_name(handler)));
         self
     }
 
     pub(crate) fn route_sync(mut self, key: &str, handler: &str) -> Self {
-        self.setup.routes.bind(handling_key(key), Binding::sync(handler_name(handler)));
+        self.setup.routes.bind(handling_key(key), HandlerBinding::sync(handler_name(handler)));
         self
     }
 
@@ -152,42 +152,42 @@ pub(crate) fn source_def(names: &[&str]) -> SourceDef {
 }
 
 /// A chain of these nodes.
-pub(crate) fn chain(path: &str, nodes: Vec<Node>) -> Chain {
+pub(crate) fn chain(path: &str, nodes: Vec<ChainNode>) -> Chain {
     Chain { path: ChainPath::new(path).unwrap(), nodes }
 }
 
-pub(crate) fn chain_node_id(id: &str) -> NodeId {
-    NodeId::new(id).unwrap()
+pub(crate) fn chain_node_id(id: &str) -> ChainNodeId {
+    ChainNodeId::new(id).unwrap()
 }
 
 /// A chain node whose step runs the handler of the same name.
-pub(crate) fn step_node(id: &str, next: &str) -> Node {
+pub(crate) fn step_node(id: &str, next: &str) -> ChainNode {
     step_node_with(id, next, |_| {})
 }
 
-pub(crate) fn step_node_with(id: &str, next: &str, change: impl FnOnce(&mut Step)) -> Node {
+pub(crate) fn step_node_with(id: &str, next: &str, change: impl FnOnce(&mut ChainStep)) -> ChainNode {
     let mut step =
-        Step { handler: handler_name(id), next: chain_node_id(next), on_error: None, setback: None };
+        ChainStep { handler: handler_name(id), next: chain_node_id(next), on_error: None, retry: None };
     change(&mut step);
-    Node { id: chain_node_id(id), role: Role::Step(step) }
+    ChainNode { id: chain_node_id(id), role: ChainNodeRole::Step(step) }
 }
 
-pub(crate) fn end_node(id: &str) -> Node {
-    Node { id: chain_node_id(id), role: Role::End }
+pub(crate) fn end_node(id: &str) -> ChainNode {
+    ChainNode { id: chain_node_id(id), role: ChainNodeRole::End }
 }
 
 /// A run of `source/collection`.
-pub(crate) fn new_run(pair: &str) -> NewRun {
-    NewRun { pair: pair.parse().unwrap(), priority: None }
+pub(crate) fn new_run(pair: &str) -> NewCollectionRun {
+    NewCollectionRun { source_collection: pair.parse().unwrap(), priority: None }
 }
 
 pub(crate) async fn read_task(store: &SqliteStore, id: &TaskId) -> Task {
-    store.task(id).await.unwrap().unwrap().0
+    store.read_task(id).await.unwrap().unwrap().0
 }
 
 /// Reads the log of a task.
 pub(crate) async fn read_log(store: &SqliteStore, id: &TaskId) -> Vec<String> {
-    let page = store.logs(id, 0, 100_000).await.unwrap().unwrap();
+    let page = store.read_logs(id, 0, 100_000).await.unwrap().unwrap();
     page.lines.into_iter().map(|stored| stored.line.message).collect()
 }
 
@@ -201,8 +201,8 @@ pub(crate) async fn wait_until<F: Future<Output = bool>>(what: &str, holds: impl
     .await;
 }
 
-pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> Receipt {
-    engine.emit(Emission { events, idempotency: None }).await.unwrap()
+pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> EmitReceipt {
+    engine.emit(EmitBatch { events, idempotency: None }).await.unwrap()
 }
 
 /// Waits for a future, at most [`TEST_TIMEOUT`].
@@ -237,7 +237,7 @@ impl TaskWatcher {
     pub(crate) async fn wait_for_ended(&mut self, count: usize) -> Vec<TaskChange> {
         let mut ended = Vec::new();
         while ended.len() < count {
-            ended.push(self.wait_for(|c| matches!(c.status, Status::Done | Status::Error)).await);
+            ended.push(self.wait_for(|c| matches!(c.status, TaskStatus::Done | TaskStatus::Error)).await);
         }
         ended
     }
@@ -260,16 +260,16 @@ impl CallLog {
 /// A handler that records its own name and succeeds.
 pub(crate) fn recording_handler(
     calls: &CallLog,
-) -> impl Fn(Delivery) -> std::future::Ready<AttemptOutcome> + Send + Sync + 'static {
+) -> impl Fn(Delivery) -> std::future::Ready<HandlerOutcome> + Send + Sync + 'static {
     let calls = calls.clone();
     move |delivery: Delivery| {
         calls.record(delivery.task.handler.as_str());
-        std::future::ready(AttemptOutcome::done())
+        std::future::ready(HandlerOutcome::done())
     }
 }
 
-pub(crate) fn snoozed_outcome(until: Timestamp) -> AttemptOutcome {
-    AttemptOutcome { ended: Ended::Snoozed { until }, ..AttemptOutcome::done() }
+pub(crate) fn snoozed_outcome(until: Timestamp) -> HandlerOutcome {
+    HandlerOutcome { ended: AttemptResult::Snoozed { until }, ..HandlerOutcome::done() }
 }
 
 /// The value of a counter or gauge without labels.
@@ -281,6 +281,7 @@ pub(crate) fn read_metric(engine: &Engine, name: &str) -> u64 {
 
 /// Lists the events that were emitted so far, in order, without engine events.
 pub(crate) async fn list_emitted(engine: &Engine) -> Vec<Arc<Event>> {
-    let page = engine.observer().read_page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap();
-    page.events.into_iter().filter(|event| !event.is_engine()).collect()
+    let page =
+        engine.observer().read_page(&EventFilter::default(), EventId::ZERO, None, 10_000).await.unwrap();
+    page.events.into_iter().filter(|event| !event.is_engine_event()).collect()
 }

@@ -4,24 +4,25 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Claimed, Ended};
-use pointsman_core::task::{LogLine, Realm, Run, Subject};
+use pointsman_core::store::{AttemptResult, ClaimedTask};
+use pointsman_core::task::{CollectionRun, LogLine, TaskIdNamespace, TaskSubject};
 use pointsman_core::{
-    Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, Pair, TaskId, TaskSeq, Tenant,
+    Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, SourceCollection, TaskId, TaskSeq,
+    Tenant,
 };
 use pointsman_engine::runner::LogSink;
-use pointsman_engine::{AttemptOutcome, Delivery, Runner};
+use pointsman_engine::{Delivery, HandlerOutcome, Runner};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// A task for an event of a shop, with a previous one.
-pub(crate) fn claimed_task() -> Claimed {
+pub(crate) fn claimed_task() -> ClaimedTask {
     let kind = HandlingKey::new("record.published").unwrap();
-    Claimed {
+    ClaimedTask {
         seq: TaskSeq(9),
-        id: TaskId::new("index", kind.as_str(), Realm(1).uuid(TaskSeq(9))),
+        id: TaskId::new("index", kind.as_str(), TaskIdNamespace(1).uuid_of_seq(TaskSeq(9))),
         handler: HandlerName::new("index").unwrap(),
-        subject: Subject::Event(Arc::new(Event {
+        subject: TaskSubject::Event(Arc::new(Event {
             id: EventId::new(1_478_257_655_827_001).unwrap(),
             prev: EventId::new(1_478_257_655_000_000),
             kind,
@@ -32,18 +33,18 @@ pub(crate) fn claimed_task() -> Claimed {
             tenant: Tenant::new("shop").unwrap(),
             cause: None,
         })),
-        planned: None,
+        planned_at: None,
         attempt: 2,
         retries: 1,
         fence: 77,
-        until: None,
+        lease_until: None,
         prev_sent: EventId::new(5),
         late: true,
     }
 }
 
 /// The same with nothing that can be left out.
-pub(crate) fn bare_task() -> Claimed {
+pub(crate) fn bare_task() -> ClaimedTask {
     let full = claimed_task();
     let event = Event {
         prev: None,
@@ -52,23 +53,26 @@ pub(crate) fn bare_task() -> Claimed {
         tenant: Tenant::default(),
         ..event_of_task(&full)
     };
-    Claimed { subject: Subject::Event(Arc::new(event)), prev_sent: None, late: false, ..full }
+    ClaimedTask { subject: TaskSubject::Event(Arc::new(event)), prev_sent: None, late: false, ..full }
 }
 
 /// The event of a task.
-pub(crate) fn event_of_task(task: &Claimed) -> Event {
+pub(crate) fn event_of_task(task: &ClaimedTask) -> Event {
     Event::clone(task.subject.event().unwrap())
 }
 
 /// A task of a source, planned by a schedule.
-pub(crate) fn run_task() -> Claimed {
-    let pair: Pair = "shop/orders".parse().unwrap();
-    Claimed {
-        id: TaskId::new("shop", "orders", Realm(1).uuid(TaskSeq(9))),
+pub(crate) fn run_task() -> ClaimedTask {
+    let pair: SourceCollection = "shop/orders".parse().unwrap();
+    ClaimedTask {
+        id: TaskId::new("shop", "orders", TaskIdNamespace(1).uuid_of_seq(TaskSeq(9))),
         handler: pair.source.clone(),
-        subject: Subject::Run(Run { pair, tenant: Tenant::new("north").unwrap() }),
-        planned: Some("2026-01-31T12:00:00Z".parse().unwrap()),
-        until: None,
+        subject: TaskSubject::CollectionRun(CollectionRun {
+            source_collection: pair,
+            tenant: Tenant::new("north").unwrap(),
+        }),
+        planned_at: Some("2026-01-31T12:00:00Z".parse().unwrap()),
+        lease_until: None,
         prev_sent: None,
         late: false,
         ..claimed_task()
@@ -76,7 +80,7 @@ pub(crate) fn run_task() -> Claimed {
 }
 
 /// Runs one attempt and answers its outcome and what it logged on the way.
-pub(crate) async fn run_attempt(runner: &dyn Runner, task: Claimed) -> (AttemptOutcome, Vec<LogLine>) {
+pub(crate) async fn run_attempt(runner: &dyn Runner, task: ClaimedTask) -> (HandlerOutcome, Vec<LogLine>) {
     let (delivery, mut lines, _cancel) = new_delivery(task);
     let collect = async {
         let mut all = Vec::new();
@@ -89,17 +93,17 @@ pub(crate) async fn run_attempt(runner: &dyn Runner, task: Claimed) -> (AttemptO
 }
 
 /// A delivery with its ends in hand.
-pub(crate) fn new_delivery(task: Claimed) -> (Delivery, mpsc::Receiver<LogLine>, CancellationToken) {
+pub(crate) fn new_delivery(task: ClaimedTask) -> (Delivery, mpsc::Receiver<LogLine>, CancellationToken) {
     let (sender, lines) = mpsc::channel(64);
     let cancel = CancellationToken::new();
     (Delivery { task, log: LogSink::new(sender, Default::default()), cancel: cancel.clone() }, lines, cancel)
 }
 
 /// The error of a failed attempt, and whether it is the last attempt.
-pub(crate) fn failure_of(outcome: &AttemptOutcome) -> (&str, bool) {
+pub(crate) fn failure_of(outcome: &HandlerOutcome) -> (&str, bool) {
     assert!(outcome.emits.is_empty(), "a failure emits nothing");
     match &outcome.ended {
-        Ended::Failed { error, last, .. } => (error, *last),
+        AttemptResult::Failed { error, permanent: last, .. } => (error, *last),
         other => panic!("{other:?}"),
     }
 }

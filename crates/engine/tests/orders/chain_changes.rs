@@ -34,7 +34,7 @@ async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
     published_until(&engine, &order, "OrderStepEnded").await;
     wait_until("the order to be stranded", || async {
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
-        view.stranded && view.task.is_none() && view.order.node == chain_node_id("a")
+        view.orphaned && view.task.is_none() && view.order.node == chain_node_id("a")
     })
     .await;
     engine.reconfigure(with(whole()).setup).await.unwrap();

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pointsman_core::chain::Action;
-use pointsman_core::store::{OrderCommand, OrderRefused};
-use pointsman_core::{Place, Rule, RuleKind};
+use pointsman_core::chain::ChainNodeAction;
+use pointsman_core::store::{OrderCommand, OrderRefusal};
+use pointsman_core::{Rule, RuleKind, RuleScope};
 
 use super::*;
 
@@ -23,7 +23,7 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     gate.wait_for_arrival().await;
     engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap().unwrap();
     let refused = engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
-    assert_eq!(refused, Err(OrderRefused::Running(order.clone())));
+    assert_eq!(refused, Err(OrderRefusal::StepRunning(order.clone())));
     gate.release_one();
     let published = published_until(&engine, &order, "OrderNodeChanged").await;
     assert_eq!(
@@ -37,7 +37,7 @@ async fn suspending_an_order_lets_its_running_step_finish() {
     assert_eq!(calls.entries(), ["b"]);
     assert_eq!(
         engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
-        Err(OrderRefused::NoSuchOrder(order))
+        Err(OrderRefusal::NoSuchOrder(order))
     );
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -53,22 +53,31 @@ async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
         .start(&store)
         .await;
     let path = parse_order_key("/x,1").chain;
-    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::Stop).await.unwrap().unwrap();
+    engine.set_chain_node_action(&path, &chain_node_id("b"), ChainNodeAction::Stop).await.unwrap().unwrap();
     let order = add_order(&engine, "/x,1", "1").await;
     published_until(&engine, &order, "OrderNodeChanged").await;
     let (statistics, _) = engine.read_order_statistics(&Default::default(), None).await.unwrap();
     assert_eq!((statistics.total, statistics.started, statistics.in_process), (1, 1, 0));
     let (chains, _) = engine.list_chains().await.unwrap();
-    assert_eq!(chains[0].orders, [(chain_node_id("b"), 1)]);
-    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::NextState).await.unwrap().unwrap();
+    assert_eq!(chains[0].order_counts, [(chain_node_id("b"), 1)]);
+    engine
+        .set_chain_node_action(&path, &chain_node_id("b"), ChainNodeAction::NextState)
+        .await
+        .unwrap()
+        .unwrap();
     published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["a"]);
-    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::Process).await.unwrap().unwrap();
+    engine
+        .set_chain_node_action(&path, &chain_node_id("b"), ChainNodeAction::Process)
+        .await
+        .unwrap()
+        .unwrap();
     let order = add_order(&engine, "/x,2", "1").await;
     published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(calls.entries(), ["a", "a", "b"]);
-    let refused = engine.set_chain_node_action(&path, &chain_node_id("c"), Action::Stop).await.unwrap();
-    assert_eq!(refused, Err(OrderRefused::NoSuchNode(path, chain_node_id("c"))));
+    let refused =
+        engine.set_chain_node_action(&path, &chain_node_id("c"), ChainNodeAction::Stop).await.unwrap();
+    assert_eq!(refused, Err(OrderRefusal::NoSuchNode(path, chain_node_id("c"))));
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -82,7 +91,7 @@ async fn no_step_starts_after_a_chain_was_stopped() {
         let (stopped, begun) = (stopped.clone(), begun.clone());
         move |_: Delivery| {
             begun.fetch_add(usize::from(stopped.load(Ordering::SeqCst)), Ordering::SeqCst);
-            async { AttemptOutcome::done() }
+            async { HandlerOutcome::done() }
         }
     };
     let engine = TestEngineBuilder::default()
@@ -93,9 +102,9 @@ async fn no_step_starts_after_a_chain_was_stopped() {
     let path = parse_order_key("/x,1").chain;
     let pause = || Rule {
         kind: RuleKind::Pause,
-        place: Place::Chain(path.clone()),
+        scope: RuleScope::Chain(path.clone()),
         tenant: None,
-        by: "ops".into(),
+        set_by: "ops".into(),
         reason: String::new(),
         since: now(),
     };
@@ -105,16 +114,18 @@ async fn no_step_starts_after_a_chain_was_stopped() {
                 let (engine, path) = (engine.clone(), path.clone());
                 tokio::spawn(async move {
                     for _ in 0..3 {
-                        engine.add_orders(vec![NewOrder::of(path.clone()); 3]).await.unwrap().unwrap();
+                        engine.add_orders(vec![NewOrder::new(path.clone()); 3]).await.unwrap().unwrap();
                     }
                 })
             })
             .collect();
         match round % 3 {
             0 => engine.set_chain_stopped(&path, true).await.unwrap().unwrap(),
-            1 => {
-                engine.set_chain_node_action(&path, &chain_node_id("a"), Action::Stop).await.unwrap().unwrap()
-            }
+            1 => engine
+                .set_chain_node_action(&path, &chain_node_id("a"), ChainNodeAction::Stop)
+                .await
+                .unwrap()
+                .unwrap(),
             _ => engine.set_rule(pause()).await.unwrap(),
         }
         stopped.store(true, Ordering::SeqCst);
@@ -125,11 +136,13 @@ async fn no_step_starts_after_a_chain_was_stopped() {
         match round % 3 {
             0 => engine.set_chain_stopped(&path, false).await.unwrap().unwrap(),
             1 => engine
-                .set_chain_node_action(&path, &chain_node_id("a"), Action::Process)
+                .set_chain_node_action(&path, &chain_node_id("a"), ChainNodeAction::Process)
                 .await
                 .unwrap()
                 .unwrap(),
-            _ => assert!(engine.lift_rule(RuleKind::Pause, &Place::Chain(path.clone()), None).await.unwrap()),
+            _ => assert!(
+                engine.lift_rule(RuleKind::Pause, &RuleScope::Chain(path.clone()), None).await.unwrap()
+            ),
         }
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pointsman_core::HandlerName;
-use pointsman_core::store::Ended;
+use pointsman_core::store::AttemptResult;
 use pointsman_engine::PullRequest;
 
 use super::server::{build_response, http_handler, start_server};
@@ -97,7 +97,7 @@ async fn an_order_passes_its_value_through_a_command_a_target_and_a_function() {
 #[tokio::test]
 async fn a_pull_worker_runs_a_step_and_returns_its_value() {
     let store = in_memory_store();
-    let pulled = |code: i64| AttemptOutcome::failed_with_code(code, "no");
+    let pulled = |code: i64| HandlerOutcome::failed_with_code(code, "no");
     let engine = TestEngineBuilder::default()
         .pulled_handler("far")
         .chain(chain("/far", vec![step_node("far", "end"), end_node("end")]))
@@ -112,14 +112,14 @@ async fn a_pull_worker_runs_a_step_and_returns_its_value() {
         tenant: None,
     };
     let task = engine.pull_tasks(request.clone()).await.unwrap().remove(0);
-    let Subject::Step(run) = &task.subject else { panic!("{task:?}") };
+    let TaskSubject::Step(run) = &task.subject else { panic!("{task:?}") };
     assert_eq!((run.order.clone(), run.value.as_str()), (order.clone(), "[1]"));
     let ended = engine.end_leased_task(&task.id, task.fence, pulled(7)).await.unwrap().unwrap();
     assert!(ended.due.is_some());
     let task = engine.pull_tasks(request).await.unwrap().remove(0);
-    let done = AttemptOutcome {
-        ended: Ended::Succeeded { result: Some(parse_json("[2]")) },
-        ..AttemptOutcome::done()
+    let done = HandlerOutcome {
+        ended: AttemptResult::Succeeded { result: Some(parse_json("[2]")) },
+        ..HandlerOutcome::done()
     };
     engine.end_leased_task(&task.id, task.fence, done).await.unwrap().unwrap();
     let published = published_until(&engine, &order, "OrderFinished").await;
@@ -137,7 +137,7 @@ async fn many_orders_run_concurrently() {
         let calls = calls.clone();
         move |delivery: Delivery| {
             calls.record(format!("{} {name}", step_of(&delivery).order.id));
-            async { AttemptOutcome::done() }
+            async { HandlerOutcome::done() }
         }
     };
     let engine = TestEngineBuilder::default()
@@ -150,7 +150,7 @@ async fn many_orders_run_concurrently() {
         ))
         .start(&store)
         .await;
-    let new = (0..ORDERS).map(|_| NewOrder::of(parse_order_key("/x,1").chain)).collect::<Vec<_>>();
+    let new = (0..ORDERS).map(|_| NewOrder::new(parse_order_key("/x,1").chain)).collect::<Vec<_>>();
     let added: Vec<_> =
         engine.add_orders(new).await.unwrap().unwrap().orders.into_iter().map(|one| one.order).collect();
     for order in &added {

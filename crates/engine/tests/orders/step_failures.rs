@@ -11,28 +11,28 @@ use super::*;
 /// A step that fails so often, with code 3, and then succeeds.
 fn failing_step(
     times: usize,
-) -> impl Fn(Delivery) -> std::future::Ready<AttemptOutcome> + Send + Sync + 'static {
+) -> impl Fn(Delivery) -> std::future::Ready<HandlerOutcome> + Send + Sync + 'static {
     let tries = AtomicUsize::new(0);
     move |_| {
         let failed = tries.fetch_add(1, Ordering::SeqCst) < times;
         std::future::ready(if failed {
-            AttemptOutcome::failed_with_code(3, "no")
+            HandlerOutcome::failed_with_code(3, "no")
         } else {
-            AttemptOutcome::done()
+            HandlerOutcome::done()
         })
     }
 }
 
 /// A handler that is never tried again.
 fn without_retries(spec: &mut pointsman_engine::HandlerSpec) {
-    spec.def.retry.max = 0;
+    spec.def.retry.max_retries = 0;
 }
 
 #[tokio::test]
 async fn a_chain_node_retry_policy_overrides_the_handlers() {
     let store = in_memory_store();
     let at_once = RetryPolicy {
-        max: 2,
+        max_retries: 2,
         delay: std::time::Duration::ZERO,
         backoff: Backoff::Fixed,
         ..Default::default()
@@ -41,7 +41,7 @@ async fn a_chain_node_retry_policy_overrides_the_handlers() {
         .handler_with("a", without_retries, failing_step(2))
         .chain(chain(
             "/x",
-            vec![step_node_with("a", "end", |step| step.setback = Some(at_once)), end_node("end")],
+            vec![step_node_with("a", "end", |step| step.retry = Some(at_once)), end_node("end")],
         ))
         .start(&store)
         .await;
@@ -111,7 +111,7 @@ async fn without_on_error_a_failed_order_is_suspended_and_can_be_resumed() {
 async fn return_codes_of_commands_and_targets_are_published() {
     let store = in_memory_store();
     let (url, _) = start_server(|| build_response(404, &[], "")).await;
-    let never = |def: &mut pointsman_core::HandlerDef| def.retry.max = 0;
+    let never = |def: &mut pointsman_core::HandlerDef| def.retry.max_retries = 0;
     let engine = TestEngineBuilder::default()
         .runner("exits", Some(shell_handler("exit 3")), never)
         .runner("dies", Some(shell_handler("kill -9 $$")), never)

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pointsman_core::Status;
-use pointsman_core::chain::Action;
-use pointsman_core::store::Claimed;
-use pointsman_core::wire::{MAX_RESULT, MAX_VALUE};
+use pointsman_core::TaskStatus;
+use pointsman_core::chain::ChainNodeAction;
+use pointsman_core::event_json::{MAX_RESULT_BYTES, MAX_VALUE_BYTES};
+use pointsman_core::store::ClaimedTask;
 use pointsman_engine::{PullRequest, Runner};
 
 use super::server::{build_response, http_handler, start_server};
@@ -33,7 +33,7 @@ async fn target_returning(bytes: usize) -> Arc<dyn Runner> {
 }
 
 /// Gives a worker its step.
-async fn pull_step(engine: &Engine) -> Claimed {
+async fn pull_step(engine: &Engine) -> ClaimedTask {
     let request = PullRequest {
         handlers: [handler_name("far")].into(),
         max: 1,
@@ -64,7 +64,7 @@ async fn engine_returning(bytes: usize) -> TestEngineBuilder {
         .runner("http", Some(target_returning(bytes).await), |_| {})
         .handler("function", move |_| async move { outcome_returning(&json_text_of_size(bytes)) })
         .pulled_handler("far")
-        .handler("last", |_| async { AttemptOutcome::done() })
+        .handler("last", |_| async { HandlerOutcome::done() })
         .chain(alone("command"))
         .chain(alone("http"))
         .chain(alone("function"))
@@ -75,13 +75,17 @@ const HANDLER_KINDS: [&str; 4] = ["command", "http", "function", "far"];
 
 #[tokio::test]
 async fn a_step_result_may_be_as_large_as_a_value() {
-    for bytes in [200_000, MAX_VALUE] {
+    for bytes in [200_000, MAX_VALUE_BYTES] {
         let store = in_memory_store();
         let engine = engine_returning(bytes).await.start(&store).await;
         // Seen before the last step.
         for kind in HANDLER_KINDS {
             let path = parse_order_key(&format!("/{kind},1")).chain;
-            engine.set_chain_node_action(&path, &chain_node_id("last"), Action::Stop).await.unwrap().unwrap();
+            engine
+                .set_chain_node_action(&path, &chain_node_id("last"), ChainNodeAction::Stop)
+                .await
+                .unwrap()
+                .unwrap();
             let order = add_order(&engine, &format!("/{kind},1"), "1").await;
             if kind == "far" {
                 end_pulled_step(&engine, bytes).await;
@@ -96,7 +100,7 @@ async fn a_step_result_may_be_as_large_as_a_value() {
 
 #[tokio::test]
 async fn a_step_result_over_the_limit_fails_for_good() {
-    let bytes = MAX_VALUE + 1;
+    let bytes = MAX_VALUE_BYTES + 1;
     let store = in_memory_store();
     let engine = engine_returning(bytes).await.start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
@@ -106,7 +110,7 @@ async fn a_step_result_over_the_limit_fails_for_good() {
             end_pulled_step(&engine, bytes).await;
         }
         let ended = watcher.wait_for_ended(1).await.remove(0);
-        let error = format!("a result has at most {MAX_VALUE} bytes, this one has {bytes}");
+        let error = format!("a result has at most {MAX_VALUE_BYTES} bytes, this one has {bytes}");
         assert_eq!((ended.error, ended.attempt), (Some(error), 1), "{kind}");
         published_until(&engine, &order, "OrderSuspended").await;
         let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
@@ -117,7 +121,7 @@ async fn a_step_result_over_the_limit_fails_for_good() {
 
 #[tokio::test]
 async fn results_of_event_tasks_have_a_lower_limit() {
-    for (bytes, status) in [(MAX_RESULT, Status::Done), (MAX_RESULT + 1, Status::Error)] {
+    for (bytes, status) in [(MAX_RESULT_BYTES, TaskStatus::Done), (MAX_RESULT_BYTES + 1, TaskStatus::Error)] {
         let store = in_memory_store();
         let engine = engine_returning(bytes)
             .await
@@ -147,8 +151,8 @@ async fn a_leased_step_can_be_ended_at_another_node() {
     let task = pull_step(&engine).await;
     let other = TestEngineBuilder { setup, ..TestEngineBuilder::default() }.start(&store).await;
     let lease = other.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
-    assert_eq!(lease.max_result_bytes, MAX_VALUE);
-    let outcome = AttemptOutcome {
+    assert_eq!(lease.max_result_bytes, MAX_VALUE_BYTES);
+    let outcome = HandlerOutcome {
         emits: vec![keyed_event("b", "x")],
         ..outcome_returning(&json_text_of_size(200_000))
     };

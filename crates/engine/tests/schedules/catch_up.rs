@@ -1,6 +1,6 @@
 //! Planned times that passed while no node ran.
 
-use pointsman_core::fire::{CatchUp, ON_TIME};
+use pointsman_core::fire::{CatchUpPolicy, ON_TIME_WITHIN};
 use pointsman_store_sqlite::Sqlite;
 
 use super::*;
@@ -9,11 +9,11 @@ use super::*;
 async fn a_restart_catches_up_by_the_policy() {
     let since = now().minus(DAY * 3);
     for (catch_up, within, expected) in [
-        (CatchUp::One, DAY, [MISSED, MISSED, FireOutcome::CaughtUp]),
-        (CatchUp::One, HOUR, [MISSED, MISSED, MISSED]),
-        (CatchUp::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUp::All, DAY * 2, [MISSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUp::None, DAY * 7, [MISSED, MISSED, MISSED]),
+        (CatchUpPolicy::One, DAY, [MISSED, MISSED, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::One, HOUR, [MISSED, MISSED, MISSED]),
+        (CatchUpPolicy::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::All, DAY * 2, [MISSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::None, DAY * 7, [MISSED, MISSED, MISSED]),
     ] {
         let store = in_memory_store();
         let daily = ScheduleSpec { catch_up, catch_up_window: within, ..daily_twelve_hours_ago() };
@@ -38,7 +38,7 @@ async fn a_restart_catches_up_by_the_policy() {
 #[tokio::test]
 async fn only_the_end_of_a_long_gap_is_recorded() {
     let store = in_memory_store();
-    let tick = ScheduleSpec { catch_up: CatchUp::None, ..every_second() };
+    let tick = ScheduleSpec { catch_up: CatchUpPolicy::None, ..every_second() };
     let since = now().minus(DAY * 30);
     plan_since(&store, &[&tick], since).await;
     let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
@@ -48,7 +48,7 @@ async fn only_the_end_of_a_long_gap_is_recorded() {
     .await;
     let missed = count_outcome(&fires, MISSED);
     assert!((800..1000).contains(&missed), "{missed}");
-    assert!(fires[0].planned > now().minus(HOUR));
+    assert!(fires[0].planned_at > now().minus(HOUR));
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -73,13 +73,14 @@ async fn a_store_outage_loses_no_planned_time() {
     intruder.execute_batch("ROLLBACK").unwrap();
 
     let back = now();
-    let caught_up = |fires: &[Fire]| fires.last().is_some_and(|fire| fire.planned > back);
+    let caught_up = |fires: &[Fire]| fires.last().is_some_and(|fire| fire.planned_at > back);
     let fires = wait_for_ledger(&store, &tick, "firings after the trouble", caught_up).await;
-    let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
+    let (first, last) = (fires[0].planned_at, fires[fires.len() - 1].planned_at);
     let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
-    assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every);
+    assert_eq!(fires.iter().map(|fire| fire.planned_at).collect::<Vec<_>>(), every);
     // Times that were overtaken meanwhile are recorded as missed; times that are on time still fire.
-    let on_time = fires.iter().filter(|fire| fire.at.since(fire.planned) <= ON_TIME);
+    let on_time =
+        fires.iter().filter(|fire| fire.recorded_at.duration_since(fire.planned_at) <= ON_TIME_WITHIN);
     assert!(on_time.clone().count() > 1 && on_time.clone().all(|fire| fire.event.is_some()), "{fires:?}");
     engine.stop(TEST_TIMEOUT).await;
 }

@@ -1,8 +1,8 @@
 //! What schedules create, and manual runs.
 
-use pointsman_core::store::{NewRun, RunTask, Tasks};
-use pointsman_core::{CollectionName, HandlerDef, SourceDef, Status};
-use pointsman_engine::{AttemptOutcome, HandlerSpec, ScheduleRunResult};
+use pointsman_core::store::{NewCollectionRun, RunReceipt, Tasks};
+use pointsman_core::{CollectionName, HandlerDef, SourceDef, TaskStatus};
+use pointsman_engine::{HandlerOutcome, HandlerSpec, ScheduleRunResult};
 
 use super::*;
 
@@ -15,7 +15,11 @@ pub(crate) fn make_orders_source(def: &mut HandlerDef) {
 /// A schedule of a pair.
 pub(crate) fn collection_schedule(pair: &str, when: &str) -> ScheduleSpec {
     let pair = pair.parse().unwrap();
-    schedule_with_action(Makes::Run(NewRun { pair, priority: None }), "shop/orders", when)
+    schedule_with_action(
+        FireAction::RunCollection(NewCollectionRun { source_collection: pair, priority: None }),
+        "shop/orders",
+        when,
+    )
 }
 
 #[tokio::test]
@@ -24,7 +28,7 @@ async fn a_removed_source_is_recorded_in_the_ledger() {
     let sync = collection_schedule("shop/orders", "every 1s");
     let engine = TestEngineBuilder::default().schedule(sync.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &sync, "a time", |fires| !fires.is_empty()).await;
-    assert_eq!(fires[0].outcome, FireOutcome::Skipped(Skipped::Gone));
+    assert_eq!(fires[0].outcome, FireOutcome::Skipped(SkipReason::TargetUndefined));
     engine.stop(TEST_TIMEOUT).await;
 }
 
@@ -34,20 +38,20 @@ fn pulled_source() -> TestEngineBuilder {
         make_orders_source(&mut spec.def);
         (spec.def.pull, spec.runner) = (true, None);
     };
-    TestEngineBuilder::default().handler_with("shop", pulled, |_| async { AttemptOutcome::done() })
+    TestEngineBuilder::default().handler_with("shop", pulled, |_| async { HandlerOutcome::done() })
 }
 
 #[tokio::test]
 async fn watchers_are_notified_of_scheduled_tasks() {
     let store = in_memory_store();
-    let builder = pulled_source().handler("h", |_| async { AttemptOutcome::done() }).route("tick", "h");
+    let builder = pulled_source().handler("h", |_| async { HandlerOutcome::done() }).route("tick", "h");
     let setup =
         builder.schedule(collection_schedule("shop/orders", "every 1s")).schedule(every_second()).setup;
     let engine = TestEngineBuilder::default().start(&store).await;
     let mut watcher = TaskWatcher::new(&engine);
     engine.reconfigure(setup).await.unwrap();
     let change = watcher.wait_for(|change| change.handler.as_str() == "shop").await;
-    assert_eq!((change.status, &*change.collection, change.event_id), (Status::New, "orders", None));
+    assert_eq!((change.status, &*change.collection, change.event_id), (TaskStatus::New, "orders", None));
     let change = watcher.wait_for(|change| change.handler.as_str() == "h").await;
     assert!(change.event_id.is_some());
     engine.stop(TEST_TIMEOUT).await;
@@ -65,13 +69,15 @@ async fn a_manual_run_creates_the_same_without_a_ledger_row() {
     assert_eq!(events[0].context.get("planned_at"), None);
 
     let ran = engine.run_schedule(&sync.name).await.unwrap();
-    let Some(ScheduleRunResult::Task(RunTask { task, created: true, .. })) = ran else { panic!("{ran:?}") };
+    let Some(ScheduleRunResult::Task(RunReceipt { task, created: true, .. })) = ran else {
+        panic!("{ran:?}")
+    };
     let again = engine.run_schedule(&sync.name).await.unwrap();
     assert_eq!(
         again,
-        Some(ScheduleRunResult::Task(RunTask { task: task.clone(), created: false, repeated: false }))
+        Some(ScheduleRunResult::Task(RunReceipt { task: task.clone(), created: false, repeated: false }))
     );
-    let (task, _) = store.task(&task).await.unwrap().unwrap();
+    let (task, _) = store.read_task(&task).await.unwrap().unwrap();
     assert_eq!((task.handler.as_str(), task.planned_at), ("shop", None));
 
     assert_eq!(engine.run_schedule(&schedule_name("other")).await.unwrap(), None);

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pointsman_core::fire::Overlap;
+use pointsman_core::fire::OverlapPolicy;
 use pointsman_core::store::{TaskFilter, Tasks};
-use pointsman_core::task::{EndReason, Task};
-use pointsman_core::{HandlerDef, Status};
-use pointsman_engine::{AttemptOutcome, Delivery, HandlerSpec, Runner};
+use pointsman_core::task::{ErrorReason, Task};
+use pointsman_core::{HandlerDef, TaskStatus};
+use pointsman_engine::{Delivery, HandlerOutcome, HandlerSpec, Runner};
 use tokio::sync::Semaphore;
 
 use super::*;
 
-const OVERLAP: FireOutcome = FireOutcome::Skipped(Skipped::Overlap);
+const OVERLAP: FireOutcome = FireOutcome::Skipped(SkipReason::Overlap);
 
 /// Runs attempts that end when the gate opens, or when they are cancelled.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ impl GatedRunner {
             spec.runner = Some(runner);
             change(&mut spec.def);
         };
-        TestEngineBuilder::default().handler_with(handler, change, |_| async { AttemptOutcome::done() })
+        TestEngineBuilder::default().handler_with(handler, change, |_| async { HandlerOutcome::done() })
     }
 }
 
@@ -47,17 +47,17 @@ impl Runner for GatedRunner {
         "gated"
     }
 
-    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
+    async fn run(&self, delivery: Delivery) -> HandlerOutcome {
         tokio::select! {
             _ = self.gate.acquire() => self.call_log.record("ended"),
             () = delivery.cancel.cancelled() => self.call_log.record("was cancelled"),
         }
-        AttemptOutcome::done()
+        HandlerOutcome::done()
     }
 }
 
 async fn list_tasks(store: &SqliteStore) -> Vec<Task> {
-    let mut tasks = store.tasks(TaskFilter::default(), None, 1000).await.unwrap().tasks;
+    let mut tasks = store.list_tasks(TaskFilter::default(), None, 1000).await.unwrap().tasks;
     tasks.reverse();
     tasks
 }
@@ -65,7 +65,7 @@ async fn list_tasks(store: &SqliteStore) -> Vec<Task> {
 #[tokio::test]
 async fn overlap_skip_skips_the_planned_time() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
-    let tick = ScheduleSpec { overlap: Overlap::Skip, ..every_second() };
+    let tick = ScheduleSpec { overlap: OverlapPolicy::Skip, ..every_second() };
     let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "overlaps", |fires| count_outcome(fires, OVERLAP) >= 2).await;
     assert_eq!(created_event_ids(&fires).len(), 1, "{fires:?}");
@@ -83,14 +83,14 @@ async fn overlap_skip_skips_the_planned_time() {
 #[tokio::test]
 async fn overlap_queue_fires_anyway() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
-    let tick = ScheduleSpec { overlap: Overlap::Queue, ..every_second() };
+    let tick = ScheduleSpec { overlap: OverlapPolicy::Queue, ..every_second() };
     let engine = runner.engine_with_tick_handler().slots(1).schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(created_event_ids(&fires).len(), fires.len());
     let tasks = list_tasks(&store).await;
-    assert_eq!(tasks.iter().filter(|task| task.life.state.status() == Status::Locked).count(), 1);
+    assert_eq!(tasks.iter().filter(|task| task.lifecycle.state.status() == TaskStatus::Locked).count(), 1);
     let planned: Vec<_> = tasks.iter().filter_map(|task| task.planned_at).collect();
-    assert!(fires.iter().all(|fire| planned.contains(&fire.planned)), "{planned:?}");
+    assert!(fires.iter().all(|fire| planned.contains(&fire.planned_at)), "{planned:?}");
     runner.gate.close();
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -98,7 +98,7 @@ async fn overlap_queue_fires_anyway() {
 #[tokio::test]
 async fn overlap_cancel_cancels_the_running_task() {
     let (store, runner) = (in_memory_store(), GatedRunner::new());
-    let tick = ScheduleSpec { overlap: Overlap::Cancel, ..every_second() };
+    let tick = ScheduleSpec { overlap: OverlapPolicy::Cancel, ..every_second() };
     let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(created_event_ids(&fires).len(), fires.len());
@@ -109,7 +109,7 @@ async fn overlap_cancel_cancels_the_running_task() {
     })
     .await;
     let first = &list_tasks(&store).await[0];
-    assert_eq!(first.life.state.reason(), Some(EndReason::Canceled));
+    assert_eq!(first.lifecycle.state.error_reason(), Some(ErrorReason::Canceled));
     runner.gate.close();
     engine.stop(TEST_TIMEOUT).await;
 }
@@ -128,7 +128,7 @@ async fn a_source_is_run_one_task_at_a_time() {
     let tasks = list_tasks(&store).await;
     assert_eq!(tasks.len(), 1);
     assert_eq!((tasks[0].handler.as_str(), &*tasks[0].collection), ("shop", "orders"));
-    assert_eq!((tasks[0].event, tasks[0].planned_at), (None, Some(fires[0].planned)));
+    assert_eq!((tasks[0].event, tasks[0].planned_at), (None, Some(fires[0].planned_at)));
     assert!(fires.iter().all(|fire| fire.task.as_ref() == Some(&tasks[0].id)), "{fires:?}");
     assert_eq!(fire_outcomes(&fires[1..]), vec![OVERLAP; fires.len() - 1]);
     runner.gate.close();

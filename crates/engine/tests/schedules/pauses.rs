@@ -1,40 +1,40 @@
 //! Rules on schedules.
 
-use pointsman_core::fire::CatchUp;
+use pointsman_core::fire::CatchUpPolicy;
 use pointsman_core::store::Registry;
-use pointsman_core::{Place, Rule, RuleKind};
+use pointsman_core::{Rule, RuleKind, RuleScope};
 
 use super::*;
 
 fn pause_rule(schedule: &ScheduleSpec) -> Rule {
     Rule {
         kind: RuleKind::Pause,
-        place: Place::Schedule(schedule.name.clone()),
+        scope: RuleScope::Schedule(schedule.name.clone()),
         tenant: None,
-        by: "ops".into(),
+        set_by: "ops".into(),
         reason: "the press is broken".into(),
         since: now(),
     }
 }
 
 async fn lift_pause(engine: &Engine, schedule: &ScheduleSpec) {
-    let place = Place::Schedule(schedule.name.clone());
+    let place = RuleScope::Schedule(schedule.name.clone());
     assert!(engine.lift_rule(RuleKind::Pause, &place, None).await.unwrap());
 }
 
 #[tokio::test]
 async fn after_a_pause_the_catch_up_policy_applies() {
     for (catch_up, within, expected) in [
-        (CatchUp::One, DAY, [PAUSED, PAUSED, FireOutcome::CaughtUp]),
-        (CatchUp::One, HOUR, [PAUSED, PAUSED, PAUSED]),
-        (CatchUp::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUp::All, DAY * 2, [PAUSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
-        (CatchUp::None, DAY * 7, [PAUSED, PAUSED, PAUSED]),
+        (CatchUpPolicy::One, DAY, [PAUSED, PAUSED, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::One, HOUR, [PAUSED, PAUSED, PAUSED]),
+        (CatchUpPolicy::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::All, DAY * 2, [PAUSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUpPolicy::None, DAY * 7, [PAUSED, PAUSED, PAUSED]),
     ] {
         let store = in_memory_store();
         let daily = ScheduleSpec { catch_up, catch_up_window: within, ..daily_twelve_hours_ago() };
         plan_since(&store, &[&daily], now().minus(DAY * 3)).await;
-        store.hold(pause_rule(&daily)).await.unwrap();
+        store.set_rule(pause_rule(&daily)).await.unwrap();
         let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
         let fires = wait_for_ledger(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
         assert_eq!(fire_outcomes(&fires), [PAUSED; 3]);
@@ -42,7 +42,7 @@ async fn after_a_pause_the_catch_up_policy_applies() {
 
         lift_pause(&engine, &daily).await;
         within_timeout("all to be made up for", async {
-            while plan_since(&store, &[&daily], now()).await[0].unmet.is_some() {
+            while plan_since(&store, &[&daily], now()).await[0].first_skipped_while_paused.is_some() {
                 tokio::time::sleep(SECOND / 50).await;
             }
         })
@@ -58,7 +58,7 @@ async fn after_a_pause_the_catch_up_policy_applies() {
 #[tokio::test]
 async fn a_paused_schedule_creates_nothing_and_then_continues() {
     let store = in_memory_store();
-    let tick = ScheduleSpec { catch_up: CatchUp::All, ..every_second() };
+    let tick = ScheduleSpec { catch_up: CatchUpPolicy::All, ..every_second() };
     let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
     wait_for_ledger(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
     engine.set_rule(pause_rule(&tick)).await.unwrap();
@@ -68,9 +68,9 @@ async fn a_paused_schedule_creates_nothing_and_then_continues() {
     assert_eq!((list_events(&engine).await.len(), created_event_ids(&paused).len()), (before, before));
 
     lift_pause(&engine, &tick).await;
-    let later = paused[paused.len() - 1].planned.plus(SECOND * 2);
+    let later = paused[paused.len() - 1].planned_at.plus(SECOND * 2);
     let gone_on = |fires: &[Fire]| {
-        fires.last().is_some_and(|fire| fire.planned > later) && fires.iter().all(|f| f.event.is_some())
+        fires.last().is_some_and(|fire| fire.planned_at > later) && fires.iter().all(|f| f.event.is_some())
     };
     let fires = wait_for_ledger(&store, &tick, "all to be made up for", gone_on).await;
     assert!(count_outcome(&fires, FireOutcome::CaughtUp) >= 2, "{fires:?}");

@@ -1,8 +1,8 @@
 //! Several nodes, and schedules that are removed and restored.
 
 use pointsman_core::Timestamp;
-use pointsman_core::fire::{Overlap, Punctual, Settle};
-use pointsman_core::store::{Firing, Schedules};
+use pointsman_core::fire::{FireDecision, OverlapPolicy, Punctuality};
+use pointsman_core::store::{FireRequest, Schedules};
 use pointsman_engine::Setup;
 
 use super::*;
@@ -26,9 +26,9 @@ async fn two_clocks_fire_each_planned_time_once() {
     third.stop(TEST_TIMEOUT).await;
 
     let fires = read_ledger(&store, &tick).await;
-    let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
+    let (first, last) = (fires[0].planned_at, fires[fires.len() - 1].planned_at);
     let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
-    assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every, "no time was left out");
+    assert_eq!(fires.iter().map(|fire| fire.planned_at).collect::<Vec<_>>(), every, "no time was left out");
     assert!(fires.iter().all(|fire| matches!(fire.outcome, FireOutcome::Fired | FireOutcome::Late)));
     let events = list_events(&third).await;
     assert_eq!(
@@ -59,9 +59,9 @@ async fn a_restored_schedule_continues_where_it_was() {
     engine.reconfigure(setup(vec![other, tick.clone()])).await.unwrap();
     let fires = wait_for_ledger(&store, &tick, "ticks again", |fires| fires.len() >= before + 4).await;
     engine.stop(TEST_TIMEOUT).await;
-    let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
+    let (first, last) = (fires[0].planned_at, fires[fires.len() - 1].planned_at);
     let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
-    assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every, "no time was left out");
+    assert_eq!(fires.iter().map(|fire| fire.planned_at).collect::<Vec<_>>(), every, "no time was left out");
 }
 
 /// A clock was ahead for a while: rows were written for times that are still to come, the latest of them far ahead.
@@ -72,29 +72,30 @@ async fn after_an_undone_clock_step_only_times_without_a_row_fire() {
     plan_since(&store, &[&tick], begin).await;
     let settled: Vec<_> = tick.cron.between(begin.plus(SECOND * 2), begin.plus(SECOND * 4)).collect();
     let far = tick.cron.next(begin.plus(HOUR / 2)).unwrap();
-    let firing = |planned: Timestamp| Firing {
+    let firing = |planned: Timestamp| FireRequest {
         schedule: tick.name.clone(),
-        planned,
-        settle: Settle::Fire {
-            makes: tick.action.clone(),
-            when: Punctual::CaughtUp,
-            overlap: Overlap::default(),
+        planned_at: planned,
+        decision: FireDecision::Fire {
+            action: tick.action.clone(),
+            punctuality: Punctuality::CaughtUp,
+            overlap: OverlapPolicy::default(),
         },
     };
     let rows: Vec<_> = settled.iter().copied().chain([far]).map(firing).collect();
-    store.settle(rows, begin.plus(HOUR)).await.unwrap();
+    store.record_fires(rows, begin.plus(HOUR)).await.unwrap();
 
     let engine = ticking_engine().start(&store).await;
     let last = settled[settled.len() - 1];
-    let beyond = |fires: &[Fire]| fires.iter().filter(|fire| (last..far).contains(&fire.planned)).count() > 2;
+    let beyond =
+        |fires: &[Fire]| fires.iter().filter(|fire| (last..far).contains(&fire.planned_at)).count() > 2;
     wait_for_ledger(&store, &tick, "times after those that have a row", beyond).await;
     engine.stop(TEST_TIMEOUT).await;
     let (fires, emitted) = (read_ledger(&store, &tick).await, list_events(&engine).await);
     for fire in &fires {
-        let has_row = settled.contains(&fire.planned) || fire.planned == far;
+        let has_row = settled.contains(&fire.planned_at) || fire.planned_at == far;
         assert_eq!(fire.outcome == FireOutcome::CaughtUp, has_row, "{fire:?}");
     }
-    let come: Vec<_> = fires.iter().map(|fire| fire.planned).filter(|planned| *planned < far).collect();
+    let come: Vec<_> = fires.iter().map(|fire| fire.planned_at).filter(|planned| *planned < far).collect();
     let every: Vec<_> = tick.cron.between(come[0].minus(SECOND), come[come.len() - 1]).collect();
     assert_eq!(come, every, "no time is left out");
     assert_eq!(created_event_ids(&fires).len(), emitted.len(), "no time fires twice");

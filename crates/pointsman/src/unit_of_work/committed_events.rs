@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use pointsman_core::journal::Filter;
+use pointsman_core::journal::EventFilter;
 use pointsman_core::store::StoreError;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -92,7 +92,7 @@ impl CommittedEvents {
 }
 
 async fn wait_for_event(bus: &Bus, receipt: EventReceipt) -> Result<EmittedEvent, StoreError> {
-    let (observer, any_event) = (bus.engine().observer(), Filter::default());
+    let (observer, any_event) = (bus.engine().observer(), EventFilter::default());
     loop {
         let mut head = observer.extent().await?.head;
         if let Some(id) = bus.store().find_event_id(receipt).await? {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pointsman::{Backoff, CtxError, Level, RetryPolicy};
-use pointsman_core::event::MAX_DEPTH;
+use pointsman_core::event::MAX_CAUSE_DEPTH;
 use pointsman_core::store::TaskFilter;
 
 use super::*;

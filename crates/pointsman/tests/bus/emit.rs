@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use pointsman::{EmitError, EventId, WatchError};
-use pointsman_core::task::State as TaskState;
+use pointsman_core::task::TaskState;
 
 use super::*;
 

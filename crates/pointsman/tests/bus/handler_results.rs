@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pointsman::{Backoff, RetryPolicy, Task};
-use pointsman_core::task::{AttemptEnd, EndReason};
+use pointsman_core::task::{AttemptOutcome, ErrorReason};
 use serde::Serialize;
 
 use super::*;
@@ -56,9 +56,9 @@ async fn returned_value_is_the_result_of_the_task() {
 async fn failure_is_retried_until_retries_are_used_up() {
     let task = run_handler(|| async { Err::<(), _>("the index is down") }).await;
     assert_eq!(task.life.state.status(), Status::Error);
-    assert_eq!(task.life.state.reason(), Some(EndReason::Failed));
+    assert_eq!(task.life.state.reason(), Some(ErrorReason::Failed));
     assert_eq!(task.error.as_deref(), Some("the index is down"));
-    assert_eq!(attempt_ends(&task), [AttemptEnd::Failed; 4]);
+    assert_eq!(attempt_ends(&task), [AttemptOutcome::Failed; 4]);
 }
 
 #[tokio::test]
@@ -71,14 +71,17 @@ async fn retry_may_succeed() {
     })
     .await;
     assert_eq!(task.life.state.status(), Status::Done);
-    assert_eq!(attempt_ends(&task), [AttemptEnd::Failed, AttemptEnd::Failed, AttemptEnd::Succeeded]);
+    assert_eq!(
+        attempt_ends(&task),
+        [AttemptOutcome::Failed, AttemptOutcome::Failed, AttemptOutcome::Succeeded]
+    );
 }
 
 #[tokio::test]
 async fn permanent_failure_is_not_retried() {
     let task = run_handler(|| async { Err::<(), _>(HandlerError::permanent("never")) }).await;
     assert_eq!(task.life.state.status(), Status::Error);
-    assert_eq!(attempt_ends(&task), [AttemptEnd::Failed]);
+    assert_eq!(attempt_ends(&task), [AttemptOutcome::Failed]);
 }
 
 #[tokio::test]
@@ -89,7 +92,7 @@ async fn snooze_costs_no_retry() {
     .await;
     assert_eq!(task.life.state.status(), Status::Done);
     assert_eq!(task.life.retries, 0);
-    assert_eq!(attempt_ends(&task)[..5], [AttemptEnd::Snoozed; 5]);
+    assert_eq!(attempt_ends(&task)[..5], [AttemptOutcome::Snoozed; 5]);
 }
 
 #[tokio::test]

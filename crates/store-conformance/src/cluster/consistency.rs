@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Read, Store, TaskFilter};
-use pointsman_core::task::State;
-use pointsman_core::{EventId, HandlerName, Status, Tenant};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{JournalQuery, Store, TaskFilter};
+use pointsman_core::task::TaskState;
+use pointsman_core::{EventId, HandlerName, TaskStatus, Tenant};
 
 use crate::fixture::expect_ok;
 
@@ -19,12 +19,14 @@ pub async fn assert_store_consistent(store: &dyn Store) {
 }
 
 async fn assert_prev_links(store: &dyn Store) {
-    let (mut last, mut after) = (BTreeMap::new(), expect_ok(store.extent().await).forgotten);
+    let (mut last, mut after) = (BTreeMap::new(), expect_ok(store.read_journal_range().await).expired_up_to);
     let whole = after == EventId::ZERO;
     loop {
-        let filter = Filter::default();
+        let filter = EventFilter::default();
         let page = expect_ok(
-            store.read(Read { after, until: None, filter, limit: PAGE_SIZE, backwards: false }).await,
+            store
+                .read_events(JournalQuery { after, until: None, filter, limit: PAGE_SIZE, backwards: false })
+                .await,
         );
         let Some(newest) = page.events.last() else { return };
         after = newest.id;
@@ -45,7 +47,7 @@ type ListedCounts = [u64; 4];
 
 async fn assert_queue_counts(store: &dyn Store) {
     let mut told: BTreeMap<(HandlerName, Tenant), ListedCounts> = BTreeMap::new();
-    for queue in expect_ok(store.queues(None).await) {
+    for queue in expect_ok(store.list_queues(None).await) {
         let counts = told.entry((queue.handler, queue.tenant)).or_default();
         let seen = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
         counts.iter_mut().zip(seen).for_each(|(count, more)| *count += more);
@@ -53,16 +55,16 @@ async fn assert_queue_counts(store: &dyn Store) {
     let (mut listed, mut fences): (BTreeMap<_, ListedCounts>, _) = (BTreeMap::new(), BTreeSet::new());
     let mut before = None;
     loop {
-        let page = expect_ok(store.tasks(TaskFilter::default(), before, PAGE_SIZE).await);
+        let page = expect_ok(store.list_tasks(TaskFilter::default(), before, PAGE_SIZE).await);
         for task in page.tasks {
-            if let State::Locked(lease) = &task.life.state {
+            if let TaskState::Locked(lease) = &task.lifecycle.state {
                 assert!(fences.insert(lease.fence), "two tasks run under the fence {}", lease.fence);
             }
-            let column = match task.life.state.status() {
-                Status::New => 0,
-                Status::Scheduled => 1,
-                Status::Locked => 2,
-                Status::Missing => 3,
+            let column = match task.lifecycle.state.status() {
+                TaskStatus::New => 0,
+                TaskStatus::Scheduled => 1,
+                TaskStatus::Locked => 2,
+                TaskStatus::Missing => 3,
                 _ => continue,
             };
             listed.entry((task.handler, task.tenant)).or_default()[column] += 1;

@@ -1,7 +1,7 @@
 //! Orders whose steps run on one node while another node sends the commands.
 
-use pointsman_core::chain::Action;
-use pointsman_core::store::{Ended, OrderCommand};
+use pointsman_core::chain::ChainNodeAction;
+use pointsman_core::store::{AttemptResult, OrderCommand};
 
 use super::{TestCluster, join_nodes};
 use crate::fixture::*;
@@ -15,10 +15,10 @@ pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &d
     one.try_add_order(new_order("/c,1").with_value("1")).await.expect("the command is accepted");
     let step = one.claim_one().await;
     other.command_order("/c,1", OrderCommand::Suspend).await.expect("the command is accepted");
-    one.finish_as(&step, Ended::Succeeded { result: Some(parse_json("2")) }).await;
+    one.finish_as(&step, AttemptResult::Succeeded { result: Some(parse_json("2")) }).await;
     let view = other.read_order("/c,1").await.order;
     assert_eq!(
-        (view.suspended, view.running, view.node.as_str(), view.value.as_str()),
+        (view.suspended, view.step_running, view.node.as_str(), view.value.as_str()),
         (true, false, "b", "2")
     );
     assert!(one.claim(1).await.is_empty() && other.claim(1).await.is_empty());
@@ -35,14 +35,14 @@ pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
         one.try_add_order(new_order(&format!("/c,{n}"))).await.expect("the command is accepted");
     }
     let (chain, node) = (chain_path("/c"), chain_node_id("b"));
-    expect_ok(one.store.set_node(&chain, &node, Action::Stop, one.now).await)
+    expect_ok(one.store.set_chain_node_action(&chain, &node, ChainNodeAction::Stop, one.now).await)
         .expect("the command is accepted");
     assert_eq!(other.run_all_ready().await.len(), 6, "each has run its first step, and none its second");
-    expect_ok(other.store.set_node(&chain, &node, Action::Process, one.now).await)
+    expect_ok(other.store.set_chain_node_action(&chain, &node, ChainNodeAction::Process, one.now).await)
         .expect("the command is accepted");
-    expect_ok(other.store.stop_chain(&chain, true, one.now).await).expect("the command is accepted");
+    expect_ok(other.store.set_chain_stopped(&chain, true, one.now).await).expect("the command is accepted");
     assert!(one.claim(1).await.is_empty());
-    expect_ok(one.store.stop_chain(&chain, false, one.now).await).expect("the command is accepted");
+    expect_ok(one.store.set_chain_stopped(&chain, false, one.now).await).expect("the command is accepted");
     assert_eq!(other.run_all_ready().await.len(), 6);
     assert!(one.list_orders("/").await.is_empty());
     cluster.assert_consistent().await;
@@ -62,5 +62,5 @@ pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));
     cluster.assert_consistent().await;
     let stranded = one.list_orders("/").await;
-    assert!(stranded.iter().all(|view| view.stranded), "{stranded:?}");
+    assert!(stranded.iter().all(|view| view.orphaned), "{stranded:?}");
 }

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
-use pointsman_core::store::{Claimed, NewRun, OrderBatch, OrderRefused};
-use pointsman_core::task::Rejected;
+use pointsman_core::store::{ClaimedTask, NewCollectionRun, OrderBatch, OrderRefusal};
+use pointsman_core::task::TaskRejection;
 use pointsman_core::{EventId, RuleKind, TaskSeq};
 
 use super::{TestCluster, join_nodes};
@@ -56,7 +56,7 @@ struct LaneTracker {
 }
 
 impl LaneTracker {
-    fn record_start(&mut self, task: &Claimed) {
+    fn record_start(&mut self, task: &ClaimedTask) {
         let event = task.event();
         let key = event.key.as_ref().expect("it has a key").to_string();
         assert!(self.claimed_tasks.insert(task.seq), "{} was given to two", task.id);
@@ -65,7 +65,7 @@ impl LaneTracker {
         assert!(last < Some(event.id), "{key} is out of order");
     }
 
-    fn record_end(&mut self, task: &Claimed) {
+    fn record_end(&mut self, task: &ClaimedTask) {
         self.running_keys.remove(task.event().key.as_ref().expect("it has a key").as_str());
     }
 }
@@ -156,14 +156,14 @@ pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn Tes
         assert!(other.resume("index").await && !one.resume("index").await);
         third.succeed(&third.claim_one().await).await;
         let block = one.new_rule(RuleKind::Block, "index", Some("shop"));
-        expect_ok(one.store.hold(block.clone()).await);
+        expect_ok(one.store.set_rule(block.clone()).await);
         other.emit(new_event("record").for_tenant("shop")).await;
         other.emit(new_event("record")).await;
         assert_eq!(third.run_all_ready().await.len(), 1, "the other tenant's is not held");
-        assert!(expect_ok(third.store.release(block.kind, &block.place, block.tenant.as_ref()).await));
+        assert!(expect_ok(third.store.lift_rule(block.kind, &block.scope, block.tenant.as_ref()).await));
         assert_eq!(one.run_all_ready().await.len(), 1);
     }
-    assert!(expect_ok(one.store.rules().await).is_empty());
+    assert!(expect_ok(one.store.list_rules().await).is_empty());
     cluster.assert_consistent().await;
 }
 
@@ -172,13 +172,18 @@ pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestClus
     let more = RegistrationBuilder::single_handler().route("note", &["notify"]).collection("crm/people", 1);
     one.register(more.clone()).await;
     other.registration = more;
-    assert_eq!(expect_ok(other.store.registration().await), expect_ok(one.store.registration().await));
+    assert_eq!(
+        expect_ok(other.store.read_merged_registration().await),
+        expect_ok(one.store.read_merged_registration().await)
+    );
     assert_eq!(other.emit(new_event("note")).await.tasks.len(), 1);
     assert_eq!(other.claim_one_for_handler("notify").await.handler, handler_name("notify"));
     other.request_new_run("crm/people").await;
-    let again = NewRun { pair: pair("crm/people"), priority: None };
+    let again = NewCollectionRun { source_collection: pair("crm/people"), priority: None };
     assert!(
-        !expect_ok(one.store.run(again, None, one.now).await).expect("the pair is registered").created,
+        !expect_ok(one.store.run_collection(again, None, one.now).await)
+            .expect("the pair is registered")
+            .created,
         "it is queued on both"
     );
     one.register(RegistrationBuilder::single_handler()).await;
@@ -202,8 +207,10 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
                 waiting -= 1;
             }
         }
-        let told: u64 =
-            expect_ok(idle.store.queues(None).await).iter().map(|queue| queue.ready + queue.waiting).sum();
+        let told: u64 = expect_ok(idle.store.list_queues(None).await)
+            .iter()
+            .map(|queue| queue.ready + queue.waiting)
+            .sum();
         assert_eq!(told, waiting);
         idle.emit(new_event("record").with_key("a")).await;
         waiting += 1;
@@ -224,19 +231,19 @@ pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestClu
     let held = silent.claim_one().await;
     living.advance_clock(LEASE_SECS + 1);
     assert!(living.heartbeat().await);
-    assert_eq!(living.rescue_tasks().await.tasks.len(), 1);
+    assert_eq!(living.rescue_tasks().await.freed_tasks.len(), 1);
     silent.now = living.now;
     assert!(silent.claim(10).await.is_empty());
     let late = silent.finish_attempt(attempt_ending(&held, success())).await;
-    assert!(matches!(late, Err(Rejected::StaleFence | Rejected::WrongState(_))), "{late:?}");
+    assert!(matches!(late, Err(TaskRejection::StaleFence | TaskRejection::WrongState(_))), "{late:?}");
     assert!(!silent.heartbeat().await);
     silent.advance_clock(1);
     living.now = silent.now;
     let again = living.claim_one().await;
     assert!((again.seq, again.attempt) == (held.seq, 2) && again.fence > held.fence);
     assert!(silent.finish_attempt(attempt_ending(&held, success())).await.is_err());
-    assert_eq!(expect_ok(silent.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
-    assert!(expect_ok(silent.store.lost(vec![(again.seq, again.fence)]).await).is_empty());
+    assert_eq!(expect_ok(silent.store.find_lost_attempts(vec![(held.seq, held.fence)]).await), [held.fence]);
+    assert!(expect_ok(silent.store.find_lost_attempts(vec![(again.seq, again.fence)]).await).is_empty());
     living.succeed(&again).await;
     living.succeed(&living.claim_one().await).await;
     cluster.assert_consistent().await;
@@ -250,7 +257,7 @@ pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dy
     assert_eq!(held.id, first.tasks[0]);
     other.cancel_task(&held.id).await.expect("the command is accepted");
     assert!(one.finish_attempt(attempt_ending(&held, success())).await.is_err());
-    assert_eq!(expect_ok(one.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
+    assert_eq!(expect_ok(one.store.find_lost_attempts(vec![(held.seq, held.fence)]).await), [held.fence]);
     other.retry_task(&held.id).await.expect("the command is accepted");
     let next = one.claim_one().await;
     assert_ne!(next.seq, held.seq, "a retried task is at the end of its lane");
@@ -282,6 +289,6 @@ pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     assert_eq!(ran.iter().sum::<usize>(), 3);
     let again =
         run_on_all_nodes(&nodes, 2, async |node, _| node.try_add_order(new_order("/pay,7")).await).await;
-    assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefused::Ended(_)))), "{again:?}");
+    assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefusal::Ended(_)))), "{again:?}");
     cluster.assert_consistent().await;
 }

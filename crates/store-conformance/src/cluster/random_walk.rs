@@ -5,8 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures::future::join_all;
-use pointsman_core::store::{Claimed, Ended, Ending, OrderCommand, Sweep, TaskFilter};
-use pointsman_core::{Limits, RuleKind, Status, Tenant, Timestamp};
+use pointsman_core::store::{
+    AttemptResult, ClaimedTask, FinishedAttempt, OrderCommand, RescueSweep, TaskFilter,
+};
+use pointsman_core::{Limits, RuleKind, TaskStatus, Tenant, Timestamp};
 
 use super::{TestCluster, join_nodes};
 use crate::fixture::*;
@@ -39,7 +41,7 @@ fn registration() -> RegistrationBuilder {
 struct SharedState {
     now: AtomicI64,
     /// Running tasks of all nodes; any walker may finish any of them.
-    running_tasks: Mutex<Vec<Claimed>>,
+    running_tasks: Mutex<Vec<ClaimedTask>>,
 }
 
 impl SharedState {
@@ -68,12 +70,15 @@ impl RandomWalker<'_> {
                 91..=93 => self.command_random_order().await,
                 94..=95 => {
                     expect_ok(
-                        self.fixture.store.schedule(self.rng.below(6), self.shared.next_timestamp()).await,
+                        self.fixture
+                            .store
+                            .schedule_tasks(self.rng.below(6), self.shared.next_timestamp())
+                            .await,
                     );
                 }
                 96..=97 => drop(self.shared.now.fetch_add(3_000_000, Ordering::Relaxed)),
                 98 => self.check_nothing_to_rescue().await,
-                _ => drop(expect_ok(self.fixture.store.registration().await)),
+                _ => drop(expect_ok(self.fixture.store.read_merged_registration().await)),
             }
         }
     }
@@ -102,7 +107,7 @@ impl RandomWalker<'_> {
 
     async fn claim_tasks(&mut self) {
         let asking = self.fixture.claim_request(1 + self.rng.below(3));
-        let claims = expect_ok(self.fixture.store.claim(asking, self.shared.next_timestamp()).await);
+        let claims = expect_ok(self.fixture.store.claim_tasks(asking, self.shared.next_timestamp()).await);
         let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
@@ -116,7 +121,7 @@ impl RandomWalker<'_> {
     }
 
     /// Takes one of the shared running tasks.
-    fn take_running_task(&mut self) -> Option<Claimed> {
+    fn take_running_task(&mut self) -> Option<ClaimedTask> {
         let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         (!running.is_empty()).then(|| {
             let index = self.rng.below(running.len());
@@ -131,37 +136,43 @@ impl RandomWalker<'_> {
             0..=5 => success(),
             6 => retryable_failure(),
             7 => permanent_failure(),
-            8 => Ended::Snoozed { until: self.shared.next_timestamp().plus(secs(1)) },
-            _ => Ended::Released,
+            8 => AttemptResult::Snoozed { until: self.shared.next_timestamp().plus(secs(1)) },
+            _ => AttemptResult::Released,
         };
         let emits = match self.rng.below(6) {
             0 => vec![new_event("silence").with_key("object:1").caused_by(&task)],
             _ => vec![],
         };
         let logs = vec![info_line(self.shared.next_timestamp(), "said"); self.rng.below(3)];
-        let ending = Ending { emits, logs, ..attempt_ending(&task, ended) };
+        let ending =
+            FinishedAttempt { emitted_events: emits, log_lines: logs, ..attempt_ending(&task, ended) };
         let claim = (self.rng.below(2) == 0).then(|| self.fixture.claim_request(1));
-        let (_, claims) =
-            expect_ok(self.fixture.store.finish(vec![ending], claim, self.shared.next_timestamp()).await);
+        let (_, claims) = expect_ok(
+            self.fixture.store.finish_attempts(vec![ending], claim, self.shared.next_timestamp()).await,
+        );
         self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
     }
 
     async fn retry_failed_task(&mut self) {
-        let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
-        let failed = expect_ok(self.fixture.store.tasks(failed, None, 20).await).tasks;
+        let failed = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
+        let failed = expect_ok(self.fixture.store.list_tasks(failed, None, 20).await).tasks;
         if !failed.is_empty() {
             let task = self.rng.choose(&failed).seq;
             // Another walker may have retried it already, and a step is retried through its order.
-            let _ = expect_ok(self.fixture.store.retry(vec![task], self.shared.next_timestamp()).await);
+            let _ = expect_ok(self.fixture.store.retry_tasks(vec![task], self.shared.next_timestamp()).await);
         }
     }
 
     async fn cancel_random_task(&mut self) {
-        let live = TaskFilter { statuses: vec![Status::New, Status::Locked], ..TaskFilter::default() };
-        let live = expect_ok(self.fixture.store.tasks(live, None, 40).await).tasks;
+        let live =
+            TaskFilter { statuses: vec![TaskStatus::New, TaskStatus::Locked], ..TaskFilter::default() };
+        let live = expect_ok(self.fixture.store.list_tasks(live, None, 40).await).tasks;
         if !live.is_empty() {
             let _ = expect_ok(
-                self.fixture.store.cancel(&self.rng.choose(&live).id, self.shared.next_timestamp()).await,
+                self.fixture
+                    .store
+                    .cancel_task(&self.rng.choose(&live).id, self.shared.next_timestamp())
+                    .await,
             );
         }
     }
@@ -171,10 +182,10 @@ impl RandomWalker<'_> {
         let (name, of) = (*self.rng.choose(&HANDLERS), *self.rng.choose(&TENANTS));
         let rule = self.fixture.new_rule(RuleKind::Pause, name, (self.rng.below(2) == 0).then_some(of));
         match self.rng.below(3) {
-            0 => expect_ok(self.fixture.store.hold(rule).await),
+            0 => expect_ok(self.fixture.store.set_rule(rule).await),
             _ => {
                 let tenant: Option<&Tenant> = rule.tenant.as_ref();
-                expect_ok(self.fixture.store.release(rule.kind, &rule.place, tenant).await);
+                expect_ok(self.fixture.store.lift_rule(rule.kind, &rule.scope, tenant).await);
             }
         }
     }
@@ -196,7 +207,10 @@ impl RandomWalker<'_> {
         };
         let tenant = Tenant::default();
         let _ = expect_ok(
-            self.fixture.store.steer_order(&tenant, &key, command, self.shared.next_timestamp()).await,
+            self.fixture
+                .store
+                .apply_order_command(&tenant, &key, command, self.shared.next_timestamp())
+                .await,
         );
     }
 
@@ -204,9 +218,9 @@ impl RandomWalker<'_> {
     async fn check_nothing_to_rescue(&mut self) {
         expect_ok(self.fixture.store.heartbeat(self.fixture.node, self.shared.next_timestamp()).await);
         let rescued = expect_ok(
-            self.fixture.store.rescue(Sweep::whole(secs(100_000)), self.shared.next_timestamp()).await,
+            self.fixture.store.rescue(RescueSweep::full(secs(100_000)), self.shared.next_timestamp()).await,
         );
-        assert!(rescued.tasks.is_empty() && rescued.missing == 0);
+        assert!(rescued.freed_tasks.is_empty() && rescued.parked_missing == 0);
     }
 }
 
@@ -214,8 +228,8 @@ impl RandomWalker<'_> {
 async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedState) {
     let now = shared.next_timestamp().plus(secs(3600));
     nodes.iter_mut().for_each(|node| node.now = now);
-    for rule in expect_ok(nodes[0].store.rules().await) {
-        expect_ok(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
+    for rule in expect_ok(nodes[0].store.list_rules().await) {
+        expect_ok(nodes[0].store.lift_rule(rule.kind, &rule.scope, rule.tenant.as_ref()).await);
     }
     for (task, n) in
         shared.running_tasks.into_inner().expect("no lock holder has panicked").into_iter().zip(0..)
@@ -231,7 +245,7 @@ async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedSta
     }
     loop {
         // A permanently failed task blocks its lane.
-        let halted = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
+        let halted = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
         let halted = nodes[0].list_tasks(&halted).await.into_iter().map(|task| task.seq).collect::<Vec<_>>();
         for (chunk, n) in halted.chunks(50).zip(0..) {
             nodes[n % nodes.len()].retry_tasks(chunk).await;
@@ -260,11 +274,11 @@ async fn run_cluster_walk(cluster: &dyn TestCluster, seed: u64) {
     cluster.assert_consistent().await;
     finish_remaining_work(&mut nodes, shared).await;
     cluster.assert_consistent().await;
-    let live = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
+    let live = vec![TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked, TaskStatus::Missing];
     let left = nodes[0].list_tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;
     assert!(left.is_empty(), "{} are stuck: {:?}", left.len(), left.first());
     assert!(nodes[0].list_orders("/").await.is_empty());
-    let queues = expect_ok(nodes[2].store.queues(None).await);
+    let queues = expect_ok(nodes[2].store.list_queues(None).await);
     assert!(queues.is_empty(), "{queues:?}");
 }
 

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
+use pointsman_core::chain::{self, ChainNodeAction, ChainPath, OrderKey};
 use pointsman_core::engine_event::EngineEvent;
 use pointsman_core::fire::Fire;
-use pointsman_core::journal::{Extent, Page, PathFilter, Retention};
+use pointsman_core::journal::{EventPage, JournalRange, PathFilter, Retention};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::*;
-use pointsman_core::task::why::Gate;
-use pointsman_core::task::{Rejected, Task, TaskSeq};
+use pointsman_core::task::gates::Gate;
+use pointsman_core::task::{Task, TaskRejection, TaskSeq};
 use pointsman_core::{
-    EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
+    EventId, HandlerName, ObjectKey, Rule, RuleKind, RuleScope, ScheduleName, TaskId, Tenant, Timestamp,
 };
 
 use super::TestCluster;
@@ -49,83 +49,83 @@ macro_rules! delegate_trait {
 type StdResult<T, E> = std::result::Result<T, E>;
 
 delegate_trait!(Journal {
-    append(emissions: Vec<Emission>, claim: Option<Claim>, now: Timestamp) -> (Vec<StdResult<Receipt, Refused>>, Claims);
-    recorded_answer(idempotency: Idempotency) -> StdResult<Option<String>, Refused>;
-    record_answer(idempotency: Idempotency, answer: String, now: Timestamp) -> StdResult<RecordedAnswer, Refused>;
-    tell(events: Vec<EngineEvent>, now: Timestamp) -> ();
-    extent() -> Extent;
-    read(read: Read) -> Page;
-    event(id: EventId) -> Option<EventView>;
-    object(tenant: &Tenant, key: &ObjectKey, limit: usize) -> Option<ObjectView>;
-    prune(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> Pruned;
+    append(emissions: Vec<EmitBatch>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<EmitReceipt, IdempotencyError>>, ClaimResult);
+    find_idempotency_record(idempotency: IdempotencyKey) -> StdResult<Option<String>, IdempotencyError>;
+    insert_idempotency_record(idempotency: IdempotencyKey, answer: String, now: Timestamp) -> StdResult<IdempotencyRecord, IdempotencyError>;
+    publish_engine_events(events: Vec<EngineEvent>, now: Timestamp) -> ();
+    read_journal_range() -> JournalRange;
+    read_events(read: JournalQuery) -> EventPage;
+    read_event(id: EventId) -> Option<EventView>;
+    read_object(tenant: &Tenant, key: &ObjectKey, limit: usize) -> Option<ObjectView>;
+    prune(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> PruneReport;
 });
 
 delegate_trait!(Queue {
-    schedule(ahead: usize, now: Timestamp) -> usize;
-    claim(claim: Claim, now: Timestamp) -> Claims;
-    finish(endings: Vec<Ending>, claim: Option<Claim>, now: Timestamp) -> (Vec<StdResult<Finished, Rejected>>, Claims);
-    log(lines: Vec<NewLogLine>) -> usize;
-    renew(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), Rejected>;
-    lost(held: Vec<(TaskSeq, i64)>) -> Vec<i64>;
-    run(run: NewRun, idempotency: Option<Idempotency>, now: Timestamp) -> StdResult<RunTask, RunRefused>;
-    rescue(sweep: Sweep, now: Timestamp) -> Rescued;
+    schedule_tasks(ahead: usize, now: Timestamp) -> usize;
+    claim_tasks(claim: ClaimRequest, now: Timestamp) -> ClaimResult;
+    finish_attempts(endings: Vec<FinishedAttempt>, claim: Option<ClaimRequest>, now: Timestamp) -> (Vec<StdResult<FinishReceipt, TaskRejection>>, ClaimResult);
+    append_log_lines(lines: Vec<NewLogLine>) -> usize;
+    renew_lease(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), TaskRejection>;
+    find_lost_attempts(held: Vec<(TaskSeq, i64)>) -> Vec<i64>;
+    run_collection(run: NewCollectionRun, idempotency: Option<IdempotencyKey>, now: Timestamp) -> StdResult<RunReceipt, RunRefusal>;
+    rescue(sweep: RescueSweep, now: Timestamp) -> RescueReport;
 });
 
 delegate_trait!(Registry {
     register(registration: Registration, now: Timestamp) -> ();
-    registration() -> Registration;
-    registrants() -> Vec<String>;
-    read_clock() -> Option<Timestamp>;
-    join(name: &str, now: Timestamp) -> NodeId;
-    announce(node: NodeId, abilities: Abilities) -> ();
-    nodes() -> Vec<NodeView>;
+    read_merged_registration() -> Registration;
+    list_registrants() -> Vec<String>;
+    read_server_clock() -> Option<Timestamp>;
+    join_node(name: &str, now: Timestamp) -> NodeId;
+    announce_capabilities(node: NodeId, abilities: NodeCapabilities) -> ();
+    list_nodes() -> Vec<NodeView>;
     heartbeat(node: NodeId, now: Timestamp) -> bool;
-    leave(node: NodeId, now: Timestamp) -> ();
-    hold(rule: Rule) -> ();
-    release(kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> bool;
-    rules() -> Vec<Rule>;
-    queues(handler: Option<&HandlerName>) -> Vec<QueueView>;
-    note(deed: Deed) -> ();
-    deeds(before: Option<i64>, limit: usize) -> Vec<(i64, Deed)>;
+    leave_node(node: NodeId, now: Timestamp) -> ();
+    set_rule(rule: Rule) -> ();
+    lift_rule(kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> bool;
+    list_rules() -> Vec<Rule>;
+    list_queues(handler: Option<&HandlerName>) -> Vec<QueueView>;
+    append_audit_entry(deed: AuditEntry) -> ();
+    list_audit_entries(before: Option<i64>, limit: usize) -> Vec<(i64, AuditEntry)>;
 });
 
 delegate_trait!(Tasks {
-    task(id: &TaskId) -> Option<(Task, Extent)>;
-    tasks(filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> TaskPage;
-    logs(id: &TaskId, from: u64, limit: usize) -> Option<LogPage>;
-    why(id: &TaskId, now: Timestamp) -> Option<Vec<Gate>>;
-    retry(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<StdResult<(), Rejected>>;
-    cancel(id: &TaskId, now: Timestamp) -> StdResult<(), Rejected>;
-    adopt(handler: &HandlerName, now: Timestamp) -> u64;
-    replay(handler: &HandlerName, from: EventId, now: Timestamp) -> Replayed;
+    read_task(id: &TaskId) -> Option<(Task, JournalRange)>;
+    list_tasks(filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> TaskPage;
+    read_logs(id: &TaskId, from: u64, limit: usize) -> Option<LogPage>;
+    explain_waiting(id: &TaskId, now: Timestamp) -> Option<Vec<Gate>>;
+    retry_tasks(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<StdResult<(), TaskRejection>>;
+    cancel_task(id: &TaskId, now: Timestamp) -> StdResult<(), TaskRejection>;
+    adopt_missing_tasks(handler: &HandlerName, now: Timestamp) -> u64;
+    replay_events(handler: &HandlerName, from: EventId, now: Timestamp) -> ReplayReport;
 });
 
 delegate_trait!(Schedules {
-    plan(plans: Vec<Plan>, now: Timestamp) -> Vec<Standing>;
-    settle(firings: Vec<Firing>, now: Timestamp) -> Vec<(Fire, bool)>;
-    made_up(schedule: &ScheduleName, up_to: Timestamp) -> ();
-    fires(schedule: &ScheduleName, before: Option<Timestamp>, limit: usize) -> FirePage;
+    register_schedules(plans: Vec<ScheduleDef>, now: Timestamp) -> Vec<ScheduleProgress>;
+    record_fires(firings: Vec<FireRequest>, now: Timestamp) -> Vec<(Fire, bool)>;
+    mark_caught_up(schedule: &ScheduleName, up_to: Timestamp) -> ();
+    list_fires(schedule: &ScheduleName, before: Option<Timestamp>, limit: usize) -> FirePage;
 });
 
 delegate_trait!(Orders {
-    add_orders(batch: OrderBatch, now: Timestamp) -> StdResult<OrderReceipt, OrdersRefused>;
-    order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, Extent)>;
-    orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
-    all_orders(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
-    order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, Extent);
-    steer_order(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> StdResult<(), OrderRefused>;
-    chains() -> (Vec<ChainView>, Extent);
-    stop_chain(chain: &ChainPath, stopped: bool, now: Timestamp) -> StdResult<(), OrderRefused>;
-    set_node(chain: &ChainPath, node: &chain::NodeId, action: Action, now: Timestamp) -> StdResult<(), OrderRefused>;
+    add_orders(batch: OrderBatch, now: Timestamp) -> StdResult<OrderReceipt, OrderBatchRefusal>;
+    read_order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, JournalRange)>;
+    list_orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
+    list_all_orders(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
+    read_order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, JournalRange);
+    apply_order_command(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> StdResult<(), OrderRefusal>;
+    list_chains() -> (Vec<ChainView>, JournalRange);
+    set_chain_stopped(chain: &ChainPath, stopped: bool, now: Timestamp) -> StdResult<(), OrderRefusal>;
+    set_chain_node_action(chain: &ChainPath, node: &chain::ChainNodeId, action: ChainNodeAction, now: Timestamp) -> StdResult<(), OrderRefusal>;
 });
 
 impl Store for RoundRobinStore {
-    fn listen(&self, listener: Arc<dyn Listener>) {
-        self.nodes.iter().for_each(|node| node.listen(listener.clone()));
+    fn add_listener(&self, listener: Arc<dyn StoreListener>) {
+        self.nodes.iter().for_each(|node| node.add_listener(listener.clone()));
     }
 
-    fn trouble(&self) -> Option<String> {
-        self.nodes.iter().find_map(|node| node.trouble())
+    fn write_problem(&self) -> Option<String> {
+        self.nodes.iter().find_map(|node| node.write_problem())
     }
 
     fn close(&self) {

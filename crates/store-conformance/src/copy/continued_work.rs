@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use pointsman_core::chain::Action;
-use pointsman_core::store::{Deed, TaskFilter};
-use pointsman_core::{EventId, Status};
+use pointsman_core::chain::ChainNodeAction;
+use pointsman_core::store::{AuditEntry, TaskFilter};
+use pointsman_core::{EventId, TaskStatus};
 
 use crate::fixture::*;
 
@@ -13,21 +13,22 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     fixture.advance_clock(1);
     assert_emits_continue(&fixture).await;
     let held =
-        fixture.list_tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await;
-    let deeds = expect_ok(fixture.store.deeds(None, 1).await)[0].0;
-    let deed = Deed {
+        fixture.list_tasks(&TaskFilter { statuses: vec![TaskStatus::Locked], ..TaskFilter::default() }).await;
+    let deeds = expect_ok(fixture.store.list_audit_entries(None, 1).await)[0].0;
+    let deed = AuditEntry {
         at: fixture.now,
-        by: String::new(),
+        actor: String::new(),
         action: String::new(),
-        what: String::new(),
+        target: String::new(),
         detail: String::new(),
     };
-    expect_ok(fixture.store.note(deed).await);
-    assert_eq!(expect_ok(fixture.store.deeds(None, 1).await)[0].0, deeds + 1);
+    expect_ok(fixture.store.append_audit_entry(deed).await);
+    assert_eq!(expect_ok(fixture.store.list_audit_entries(None, 1).await)[0].0, deeds + 1);
 
     // The first rescue frees the tasks of the old node; a worker's tasks are freed when their lease expires.
     assert!(fixture.heartbeat().await);
-    let rescued: BTreeSet<_> = fixture.rescue_tasks().await.tasks.into_iter().map(|(id, _)| id).collect();
+    let rescued: BTreeSet<_> =
+        fixture.rescue_tasks().await.freed_tasks.into_iter().map(|(id, _)| id).collect();
     let locked: BTreeSet<_> = held.into_iter().map(|task| task.id).collect();
     assert!(!rescued.is_empty() && rescued.is_subset(&locked), "{rescued:?} of {locked:?}");
     assert_orders_continue(&mut fixture).await;
@@ -39,7 +40,8 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     assert!(fixture.heartbeat().await);
     fixture.rescue_tasks().await;
     assert!(!fixture.run_all_ready().await.is_empty());
-    let left = TaskFilter { statuses: vec![Status::Locked, Status::Scheduled], ..TaskFilter::default() };
+    let left =
+        TaskFilter { statuses: vec![TaskStatus::Locked, TaskStatus::Scheduled], ..TaskFilter::default() };
     assert!(fixture.list_tasks(&left).await.is_empty());
 }
 
@@ -61,7 +63,7 @@ async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
 /// Asserts that unfinished orders can be finished.
 async fn assert_orders_continue(fixture: &mut StoreFixture<'_>) {
     let half_way = ["/publish/article,1", "/publish/article,2", "/publish/article,3"];
-    fixture.set_node_action("/publish/article render", Action::Process).await;
+    fixture.set_node_action("/publish/article render", ChainNodeAction::Process).await;
     assert!(fixture.resume("/publish/article").await);
     fixture.advance_clock(60);
     for _ in 0..2 {

@@ -80,7 +80,11 @@ impl<L: StoreLocation> Harness for CopyingHarness<L> {
         drop(store);
         let (from, to) = (self.close_current(), self.next_location().await);
         let report = from.copy_to(&to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
-        assert_eq!((report.differences(), report.left_behind()), (vec![], vec![]), "{from:?} to {to:?}");
+        assert_eq!(
+            (report.differing_tables(), report.uncopied_rows()),
+            (vec![], vec![]),
+            "{from:?} to {to:?}"
+        );
         self.open_at(to, now).await
     }
 }

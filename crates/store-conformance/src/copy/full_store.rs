@@ -1,8 +1,8 @@
 //! A store that contains data of every kind.
 
-use pointsman_core::chain::Action;
-use pointsman_core::fire::Punctual;
-use pointsman_core::store::{Abilities, Deed, Ended, Ending};
+use pointsman_core::chain::ChainNodeAction;
+use pointsman_core::fire::Punctuality;
+use pointsman_core::store::{AttemptResult, AuditEntry, FinishedAttempt, NodeCapabilities};
 use pointsman_core::{Limits, RuleKind};
 
 use crate::fixture::*;
@@ -28,8 +28,9 @@ pub fn full_registration() -> RegistrationBuilder {
 
 /// Fills a fixture registered with [`full_registration`]. Afterwards about half of its work is unfinished.
 pub async fn fill_store(fixture: &mut StoreFixture<'_>) {
-    let abilities = Abilities { handlers: fixture.registration.handler_names(), ..Abilities::default() };
-    expect_ok(fixture.store.announce(fixture.node, abilities).await);
+    let abilities =
+        NodeCapabilities { handlers: fixture.registration.handler_names(), ..NodeCapabilities::default() };
+    expect_ok(fixture.store.announce_capabilities(fixture.node, abilities).await);
     emit_events(fixture).await;
     work_on_tasks(fixture).await;
     add_orders(fixture).await;
@@ -58,15 +59,20 @@ async fn work_on_tasks(fixture: &mut StoreFixture<'_>) {
     for round in 0..3 {
         for (n, task) in fixture.claim(9).await.iter().enumerate() {
             let ended = match n % 4 {
-                0 => Ended::Succeeded { result: Some(parse_json("{\"ok\": true}")) },
+                0 => AttemptResult::Succeeded { result: Some(parse_json("{\"ok\": true}")) },
                 1 => retryable_failure(),
-                2 => Ended::Failed { error: "a NUL\0 in it".into(), code: 3, after: None, last: true },
-                _ => Ended::Snoozed { until: fixture.seconds_from_now(40) },
+                2 => AttemptResult::Failed {
+                    error: "a NUL\0 in it".into(),
+                    return_code: 3,
+                    retry_at: None,
+                    permanent: true,
+                },
+                _ => AttemptResult::Snoozed { until: fixture.seconds_from_now(40) },
             };
             let logs =
                 vec![info_line(fixture.now, &format!("round {round}")), info_line(fixture.now, "two\0lines")];
             fixture
-                .finish_attempt(Ending { logs, ..attempt_ending(task, ended) })
+                .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(task, ended) })
                 .await
                 .expect("its fence is the last one");
         }
@@ -99,7 +105,7 @@ async fn add_orders(fixture: &mut StoreFixture<'_>) {
     fixture.succeed(&deploys[0]).await;
     fixture.fail(&deploys[1]).await;
     fixture.suspend_order("/publish/article,4").await;
-    fixture.set_node_action("/publish/article render", Action::Stop).await;
+    fixture.set_node_action("/publish/article render", ChainNodeAction::Stop).await;
 }
 
 async fn fire_schedules(fixture: &mut StoreFixture<'_>) {
@@ -121,7 +127,7 @@ async fn fire_schedules(fixture: &mut StoreFixture<'_>) {
     fixture
         .resolve_firing(
             FiringBuilder::starting_run("shop/customers")
-                .with_punctuality(Punctual::CaughtUp)
+                .with_punctuality(Punctuality::CaughtUp)
                 .build("shop/orders", first),
         )
         .await;
@@ -130,17 +136,17 @@ async fn fire_schedules(fixture: &mut StoreFixture<'_>) {
 
 async fn set_rules_and_audit_entries(fixture: &mut StoreFixture<'_>) {
     fixture.pause("index").await;
-    expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Block, "shop/customers", None)).await);
-    expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Pause, "loose", Some("acme"))).await);
-    expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Pause, "/publish/article", None)).await);
+    expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Block, "shop/customers", None)).await);
+    expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "loose", Some("acme"))).await);
+    expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "/publish/article", None)).await);
     for n in 0..3 {
-        let deed = Deed {
+        let deed = AuditEntry {
             at: fixture.now,
-            by: "ann".into(),
+            actor: "ann".into(),
             action: "pause".into(),
-            what: format!("handler {n}"),
+            target: format!("handler {n}"),
             detail: "because".into(),
         };
-        expect_ok(fixture.store.note(deed).await);
+        expect_ok(fixture.store.append_audit_entry(deed).await);
     }
 }

@@ -1,7 +1,7 @@
 //! Copies that are interrupted and continued.
 
 use pointsman_core::store::StoreError;
-use pointsman_store::transfer::{Movable, MoveError, Step, transfer};
+use pointsman_store::store_copy::{CopyEndpoint, CopyError, CopyProgress, copy_store};
 
 use super::page_hook::copy_with_hook;
 use super::{StoreLocation, run_blocking};
@@ -20,25 +20,28 @@ pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
 /// Copies over a connection that breaks before the seventh page, and then to the same location without it.
 pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     to: L,
-    over_the_wire: impl FnOnce() -> Box<dyn Movable> + Send + 'static,
+    over_the_wire: impl FnOnce() -> Box<dyn CopyEndpoint> + Send + 'static,
     cut: impl FnOnce() + Send + 'static,
 ) {
     let source = L::create_filled(L::OTHER_KIND).await;
     let from = source.clone();
     let broken =
         run_blocking(move || copy_with_hook(&mut *from.open_source(), over_the_wire(), 7, cut)).await;
-    assert!(matches!(broken, Err(MoveError::Target(StoreError::Unavailable(_)))), "{broken:?}");
+    assert!(matches!(broken, Err(CopyError::WriteTarget(StoreError::Unavailable(_)))), "{broken:?}");
     let (moved, first) = run_blocking(move || {
         let mut first = None;
-        let mut told = |step: Step| {
+        let mut told = |step: CopyProgress| {
             first.get_or_insert(step);
         };
-        (transfer(&mut *source.open_source(), &mut *to.open_target(), &mut told), first)
+        (copy_store(&mut *source.open_source(), &mut *to.open_target(), &mut told), first)
     })
     .await;
     let report = moved.unwrap_or_else(|error| panic!("{error:?}"));
-    assert!(report.differences().is_empty(), "{report:?}");
-    assert!(matches!(first, Some(Step::Copying { all, before }) if before > 6 && before < all), "{first:?}");
+    assert!(report.differing_tables().is_empty(), "{report:?}");
+    assert!(
+        matches!(first, Some(CopyProgress::Copying { total_rows: all, already_copied: before }) if before > 6 && before < all),
+        "{first:?}"
+    );
 }
 
 /// Copies one page per call until the copy is complete. Returns the number of interruptions.
@@ -47,10 +50,10 @@ async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
     loop {
         match from.copy_pages_to(to, 1).await {
             Ok(report) => {
-                assert!(report.differences().is_empty(), "{report:?}");
+                assert!(report.differing_tables().is_empty(), "{report:?}");
                 return cuts;
             }
-            Err(MoveError::Target(StoreError::Unavailable(what))) => assert_eq!(what, "cut off"),
+            Err(CopyError::WriteTarget(StoreError::Unavailable(what))) => assert_eq!(what, "cut off"),
             Err(error) => panic!("{error:?}"),
         }
         cuts += 1;

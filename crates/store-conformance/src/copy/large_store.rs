@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::Event;
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Ending, Sequenced, TaskFilter};
+use pointsman_core::store::{FinishedAttempt, SequencedEvent, TaskFilter};
 
 use super::{CopyingHarness, StoreLocation};
 use crate::Harness;
@@ -32,7 +32,7 @@ async fn assert_ids_survive_copy<L: StoreLocation>(way: &[L::Kind]) {
 #[derive(Debug)]
 pub struct LargeStore<'h> {
     pub fixture: StoreFixture<'h>,
-    waiting_event: Sequenced,
+    waiting_event: SequencedEvent,
     kept_events: Vec<Arc<Event>>,
 }
 
@@ -91,7 +91,7 @@ impl<'h> LargeStore<'h> {
 }
 
 fn keep_newest(count: u64) -> Retention {
-    Retention { count, ..KEEP_EVERYTHING }
+    Retention { max_count: count, ..KEEP_EVERYTHING }
 }
 
 /// Emits events of many objects, and some without a key, and runs all ready tasks.
@@ -109,7 +109,7 @@ async fn emit_and_run_many(fixture: &StoreFixture<'_>) {
         }
         let ending = |task| {
             let logs = vec![info_line(fixture.now, "begun"), info_line(fixture.now, "done")];
-            Ending { logs, ..attempt_ending(task, success()) }
+            FinishedAttempt { log_lines: logs, ..attempt_ending(task, success()) }
         };
         fixture.finish_attempts(tasks.iter().map(ending).collect()).await;
     }

@@ -44,17 +44,17 @@ impl ListSnapshot {
 }
 
 async fn add_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut ListSnapshot) {
-    snapshot.add("registration", &expect_ok(fixture.store.registration().await));
-    snapshot.add("registrants", &expect_ok(fixture.store.registrants().await));
-    let mut nodes = expect_ok(fixture.store.nodes().await);
+    snapshot.add("registration", &expect_ok(fixture.store.read_merged_registration().await));
+    snapshot.add("registrants", &expect_ok(fixture.store.list_registrants().await));
+    let mut nodes = expect_ok(fixture.store.list_nodes().await);
     nodes.retain(|other| other.id <= node);
-    nodes.iter_mut().filter(|node| !node.gone).for_each(|node| node.heard = Timestamp::MIN);
+    nodes.iter_mut().filter(|node| !node.gone).for_each(|node| node.last_heartbeat_at = Timestamp::MIN);
     snapshot.add("nodes", &nodes);
-    snapshot.add("rules", &expect_ok(fixture.store.rules().await));
-    let mut queues = expect_ok(fixture.store.queues(None).await);
-    queues.sort_by_key(|queue| (queue.handler.clone(), queue.tenant.clone(), queue.of.text()));
+    snapshot.add("rules", &expect_ok(fixture.store.list_rules().await));
+    let mut queues = expect_ok(fixture.store.list_queues(None).await);
+    queues.sort_by_key(|queue| (queue.handler.clone(), queue.tenant.clone(), queue.subject.to_text()));
     snapshot.add("queues", &queues);
-    snapshot.add("deeds", &expect_ok(fixture.store.deeds(None, 100).await));
+    snapshot.add("deeds", &expect_ok(fixture.store.list_audit_entries(None, 100).await));
 }
 
 async fn add_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
@@ -62,11 +62,11 @@ async fn add_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
     let events = fixture.read_all_events().await;
     snapshot.add("journal", &events);
     for event in &events {
-        snapshot.add(&format!("event {}", event.id), &expect_ok(fixture.store.event(event.id).await));
+        snapshot.add(&format!("event {}", event.id), &expect_ok(fixture.store.read_event(event.id).await));
     }
     for name in OBJECT_KEYS {
         for of in ["default", "acme"] {
-            let object = expect_ok(fixture.store.object(&tenant(of), &object_key(name), 100).await);
+            let object = expect_ok(fixture.store.read_object(&tenant(of), &object_key(name), 100).await);
             snapshot.add(&format!("object {name} of {of}"), &object);
         }
     }
@@ -82,10 +82,10 @@ async fn add_tasks(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
 }
 
 async fn add_orders(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
-    snapshot.add("chains", &expect_ok(fixture.store.chains().await));
+    snapshot.add("chains", &expect_ok(fixture.store.list_chains().await));
     snapshot.add("orders", &fixture.list_orders("/").await);
     snapshot.add(
         "statistics",
-        &expect_ok(fixture.store.order_statistics(&path_filter("/"), None, fixture.now).await),
+        &expect_ok(fixture.store.read_order_statistics(&path_filter("/"), None, fixture.now).await),
     );
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store::transfer::{Movable, MoveError, Report, Section, compare, transfer, verify};
+use pointsman_store::store_copy::{
+    CopyEndpoint, CopyError, CopyReport, TableKind, compare_stores, copy_store, verify_copy,
+};
 
 use super::page_hook::{copy_at_most_pages, copy_with_hook};
 use super::{CopyingHarness, fill_store, full_registration};
@@ -32,20 +34,20 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, LocationOpenError>;
 
     /// Opens the location as a copy source. Blocks, as do all calls of the returned value: see [`run_blocking`].
-    fn try_open_source(&self) -> Result<Box<dyn Movable>, LocationOpenError>;
+    fn try_open_source(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError>;
 
     /// Opens the location as a copy target. Blocks as well.
-    fn try_open_target(&self) -> Result<Box<dyn Movable>, LocationOpenError>;
+    fn try_open_target(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError>;
 
     async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
         self.try_open(now).await.unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
-    fn open_source(&self) -> Box<dyn Movable> {
+    fn open_source(&self) -> Box<dyn CopyEndpoint> {
         self.try_open_source().unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
-    fn open_target(&self) -> Box<dyn Movable> {
+    fn open_target(&self) -> Box<dyn CopyEndpoint> {
         self.try_open_target().unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
@@ -58,13 +60,13 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         harness.close_current()
     }
 
-    async fn copy_to(&self, to: &Self) -> Result<Report, MoveError> {
+    async fn copy_to(&self, to: &Self) -> Result<CopyReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
-        run_blocking(move || transfer(&mut *from.open_source(), &mut *to.open_target(), &mut |_| {})).await
+        run_blocking(move || copy_store(&mut *from.open_source(), &mut *to.open_target(), &mut |_| {})).await
     }
 
     /// Copies at most `pages` pages.
-    async fn copy_pages_to(&self, to: &Self, pages: usize) -> Result<Report, MoveError> {
+    async fn copy_pages_to(&self, to: &Self, pages: usize) -> Result<CopyReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
         run_blocking(move || copy_at_most_pages(&mut *from.open_source(), to.open_target(), pages)).await
     }
@@ -75,23 +77,25 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         to: &Self,
         page: usize,
         action: impl FnOnce() + Send + 'static,
-    ) -> Result<Report, MoveError> {
+    ) -> Result<CopyReport, CopyError> {
         let (from, to) = (self.clone(), to.clone());
         run_blocking(move || copy_with_hook(&mut *from.open_source(), to.open_target(), page, action)).await
     }
 
-    async fn verify_copy(&self, other: &Self) -> Result<Report, MoveError> {
+    async fn verify_copy(&self, other: &Self) -> Result<CopyReport, CopyError> {
         let (one, other) = (self.clone(), other.clone());
-        run_blocking(move || verify(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {})).await
+        run_blocking(move || verify_copy(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {}))
+            .await
     }
 
     /// Returns the tables that differ from those of another location.
-    async fn differing_tables(&self, other: &Self) -> Vec<Section> {
+    async fn differing_tables(&self, other: &Self) -> Vec<TableKind> {
         let (one, other) = (self.clone(), other.clone());
-        let compared =
-            run_blocking(move || compare(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {}))
-                .await;
-        compared.unwrap_or_else(|error| panic!("{error:?}")).differences()
+        let compared = run_blocking(move || {
+            compare_stores(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {})
+        })
+        .await;
+        compared.unwrap_or_else(|error| panic!("{error:?}")).differing_tables()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use pointsman_core::store::{Claim, Claimant, Claims, LaneView, QueueView};
-use pointsman_core::task::{Command, Lease, Life, State};
-use pointsman_core::{EventId, HandlerName, Status, TaskSeq};
+use pointsman_core::store::{ClaimRequest, ClaimResult, Claimant, LaneView, QueueView};
+use pointsman_core::task::{Lease, TaskCommand, TaskLifecycle, TaskState};
+use pointsman_core::{EventId, HandlerName, TaskSeq, TaskStatus};
 
 use super::RandomWalk;
 use super::model::{LaneHeads, QueueCounts, QueueKey};
@@ -12,9 +12,9 @@ use crate::fixture::*;
 
 impl RandomWalk<'_> {
     /// Checks that a claim returned exactly as many tasks as the model allows, and only claimable ones.
-    pub(super) fn check_claims(&mut self, claim: &Claim, claims: &Claims) {
+    pub(super) fn check_claims(&mut self, claim: &ClaimRequest, claims: &ClaimResult) {
         let now = self.fixture.now;
-        let (pulls, of) = match &claim.by {
+        let (pulls, of) = match &claim.claimant {
             Claimant::Node(_) => (false, None),
             Claimant::Worker { tenant, .. } => (true, tenant.as_ref()),
         };
@@ -26,7 +26,7 @@ impl RandomWalk<'_> {
                 && of.is_none_or(|of| task.tenant == *of)
         };
         let scheduled: BTreeSet<_> =
-            self.model.live_tasks_with_status(Status::Scheduled).into_iter().filter(mine).collect();
+            self.model.live_tasks_with_status(TaskStatus::Scheduled).into_iter().filter(mine).collect();
         let ready: BTreeSet<_> = self.model.ready_tasks(now).into_iter().filter(mine).collect();
         let waiting: Vec<_> = self.model.runnable_heads().into_iter().filter(mine).collect();
         let there = self.model.free_slots_for(scheduled.union(&ready).copied());
@@ -37,8 +37,8 @@ impl RandomWalk<'_> {
             let known = scheduled.contains(seq) || ready.contains(seq);
             assert!(known, "{seq} was claimed but could not run: {:?}", self.model.tasks.get(seq));
         }
-        assert_eq!(taken.len(), claim.max.min(there), "a claim gives all it can");
-        assert_eq!(claims.more, there > claim.max, "whether there is more");
+        assert_eq!(taken.len(), claim.max_tasks.min(there), "a claim gives all it can");
+        assert_eq!(claims.has_more, there > claim.max_tasks, "whether there is more");
         if taken.iter().any(|seq| ready.contains(seq)) {
             let free = |seq: &&TaskSeq| !self.model.is_limited(&self.model.tasks[*seq].handler);
             assert!(
@@ -49,7 +49,7 @@ impl RandomWalk<'_> {
         self.check_priorities(&ready, &taken);
 
         let dues = waiting.iter().filter_map(|seq| match self.model.tasks[seq].life.state {
-            State::New { due } if due > now => Some(due),
+            TaskState::New { due } if due > now => Some(due),
             _ => None,
         });
         if let Some(soonest) = dues.min() {
@@ -85,19 +85,21 @@ impl RandomWalk<'_> {
         }
     }
 
-    fn lock_claimed_tasks(&mut self, claim: &Claim, claims: &Claims) {
+    fn lock_claimed_tasks(&mut self, claim: &ClaimRequest, claims: &ClaimResult) {
         let mut fences: Vec<_> = claims.tasks.iter().map(|task| task.fence).collect();
         fences.sort();
         fences.insert(0, self.highest_fence);
         assert_ascending(&fences);
         self.highest_fence = fences[fences.len() - 1];
-        let (node, until) = match claim.by {
+        let (node, until) = match claim.claimant {
             Claimant::Node(node) => (node, None),
-            Claimant::Worker { until, .. } => (WORKER_LEASE_NODE, Some(until)),
+            Claimant::Worker { lease_until: until, .. } => (WORKER_LEASE_NODE, Some(until)),
         };
         for task in &claims.tasks {
             let lease = Lease { node, fence: task.fence, since: self.fixture.now, until };
-            self.model.apply_command(task.seq, Command::Lock(lease), self.fixture.now).expect("it could run");
+            self.model
+                .apply_command(task.seq, TaskCommand::Lock(lease), self.fixture.now)
+                .expect("it could run");
             let shadow = self.model.task_mut(task.seq);
             assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
             let told = (task.attempt, task.retries, task.late);
@@ -110,7 +112,7 @@ impl RandomWalk<'_> {
             self.claimed_tasks.push(task.clone());
             let shadow = &self.model.tasks[&task.seq];
             let Some(event) = shadow.event.map(|id| &self.model.events[&id]) else {
-                assert_eq!(Some(&task.run().pair), shadow.pair.as_ref());
+                assert_eq!(Some(&task.run().source_collection), shadow.pair.as_ref());
                 continue;
             };
             assert_eq!(**task.event(), *event, "the event reaches its handler as it was emitted");
@@ -125,15 +127,15 @@ impl RandomWalk<'_> {
     /// count as waiting, and so may paused ones: there only the sum is compared.
     pub(super) async fn check_counters(&self, claimed_handlers: &BTreeSet<HandlerName>) {
         let want = self.model.queue_counts(self.fixture.now);
-        let views = expect_ok(self.fixture.store.queues(None).await);
+        let views = expect_ok(self.fixture.store.list_queues(None).await);
         let mut seen = HashSet::new();
         for view in &views {
-            let queue = (view.handler.clone(), view.of.clone(), view.tenant.clone());
+            let queue = (view.handler.clone(), view.subject.clone(), view.tenant.clone());
             assert!(seen.insert(queue.clone()), "{queue:?} is listed twice");
             let want = want.get(&queue).copied().unwrap_or_default();
             let held = self.is_queue_blocked(&queue);
             if want != [0; 6] {
-                assert_eq!(view.held, held, "{queue:?} held");
+                assert_eq!(view.paused, held, "{queue:?} held");
             }
             let got = view_counts(view);
             if !held && claimed_handlers.contains(&view.handler) && !self.model.is_limited(&view.handler) {
@@ -148,7 +150,7 @@ impl RandomWalk<'_> {
     }
 
     fn is_queue_blocked(&self, (handler, of, tenant): &QueueKey) -> bool {
-        self.model.rules.iter().any(|rule| rule.holds(handler, of, tenant))
+        self.model.rules.iter().any(|rule| rule.applies_to_queue(handler, of, tenant))
     }
 
     /// Checks that store and model contain the same tasks in the same states.
@@ -158,7 +160,12 @@ impl RandomWalk<'_> {
         for task in found {
             let shadow = &self.model.tasks[&task.seq];
             assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));
-            assert_eq!(normalize_worker_lease(task.life), normalize_worker_lease(shadow.life), "{}", task.id);
+            assert_eq!(
+                normalize_worker_lease(task.lifecycle),
+                normalize_worker_lease(shadow.life),
+                "{}",
+                task.id
+            );
         }
     }
 
@@ -166,8 +173,8 @@ impl RandomWalk<'_> {
     pub(super) async fn check_lanes(&self) {
         for ((tenant, key), want) in self.model.lane_heads_by_object() {
             let view =
-                expect_ok(self.fixture.store.object(&tenant, &key, 1).await).expect("it has had events");
-            let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.behind));
+                expect_ok(self.fixture.store.read_object(&tenant, &key, 1).await).expect("it has had events");
+            let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.tasks_behind));
             let got: LaneHeads = view.lanes.iter().map(lane).collect();
             assert_eq!((got, view.lanes.len()), (want.clone(), want.len()), "{tenant} {key}");
         }
@@ -177,7 +184,7 @@ impl RandomWalk<'_> {
     pub(super) async fn check_attempts(&self) {
         for shadow in self.model.tasks.values() {
             let task = self.fixture.read_task(&shadow.id).await;
-            let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
+            let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.outcome).collect();
             assert_eq!(ends, shadow.attempts, "{}", task.id);
         }
     }
@@ -186,8 +193,9 @@ impl RandomWalk<'_> {
     pub(super) async fn check_journal(&self) {
         let extent = self.fixture.journal_extent().await;
         assert_eq!(extent.head, self.model.last_event_id());
-        let read = self.fixture.read_events_after(extent.forgotten, &Default::default()).await;
-        let want: Vec<_> = self.model.events.values().filter(|event| event.id > extent.forgotten).collect();
+        let read = self.fixture.read_events_after(extent.expired_up_to, &Default::default()).await;
+        let want: Vec<_> =
+            self.model.events.values().filter(|event| event.id > extent.expired_up_to).collect();
         assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
     }
 
@@ -201,10 +209,10 @@ impl RandomWalk<'_> {
 /// Replaces the node of a worker's lease in comparisons; stores may write any number there.
 const WORKER_LEASE_NODE: i64 = 0;
 
-fn normalize_worker_lease(life: Life) -> Life {
+fn normalize_worker_lease(life: TaskLifecycle) -> TaskLifecycle {
     match life.state {
-        State::Locked(lease) if lease.until.is_some() => {
-            Life { state: State::Locked(Lease { node: WORKER_LEASE_NODE, ..lease }), ..life }
+        TaskState::Locked(lease) if lease.until.is_some() => {
+            TaskLifecycle { state: TaskState::Locked(Lease { node: WORKER_LEASE_NODE, ..lease }), ..life }
         }
         _ => life,
     }

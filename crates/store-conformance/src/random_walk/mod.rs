@@ -14,9 +14,9 @@ pub(crate) mod rng;
 
 use std::collections::BTreeSet;
 
-use pointsman_core::store::{Claimed, Emission, Ending, NodeId, Receipt};
-use pointsman_core::task::{Command, State};
-use pointsman_core::{Limits, RuleKind, Status};
+use pointsman_core::store::{ClaimedTask, EmitBatch, EmitReceipt, FinishedAttempt, NodeId};
+use pointsman_core::task::{TaskCommand, TaskState};
+use pointsman_core::{Limits, RuleKind, TaskStatus};
 
 use crate::Harness;
 use crate::fixture::*;
@@ -57,9 +57,9 @@ struct RandomWalk<'h> {
     /// Two nodes that claim; a crash replaces one of them.
     nodes: [NodeId; 2],
     /// All tasks claimed so far, finished or not; stale endings are made from these.
-    claimed_tasks: Vec<Claimed>,
+    claimed_tasks: Vec<ClaimedTask>,
     /// Emissions with an idempotency key, and their receipts.
-    keyed_receipts: Vec<(Emission, Receipt)>,
+    keyed_receipts: Vec<(EmitBatch, EmitReceipt)>,
     /// Handlers that are currently not registered.
     undefined_handlers: BTreeSet<&'static str>,
     /// The highest fence so far.
@@ -88,7 +88,7 @@ fn walk_count() -> u64 {
 /// Runs one walk. It must pass with any seed; the suite runs a few.
 pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    let second = expect_ok(fixture.store.join("second", fixture.now).await);
+    let second = expect_ok(fixture.store.join_node("second", fixture.now).await);
     let mut walk = RandomWalk {
         nodes: [fixture.node, second],
         fixture,
@@ -122,7 +122,7 @@ impl RandomWalk<'_> {
         self.undefined_handlers.clear();
         for rule in std::mem::take(&mut self.model.rules) {
             assert!(expect_ok(
-                self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await
+                self.fixture.store.lift_rule(rule.kind, &rule.scope, rule.tenant.as_ref()).await
             ));
         }
         for name in HANDLERS {
@@ -130,10 +130,10 @@ impl RandomWalk<'_> {
         }
         while !self.model.live_tasks.is_empty() {
             self.succeed_running_tasks().await;
-            for seq in self.model.live_tasks_with_status(Status::Error) {
+            for seq in self.model.live_tasks_with_status(TaskStatus::Error) {
                 let id = self.model.tasks[&seq].id.clone();
                 assert_eq!(self.fixture.retry_task(&id).await, Ok(()));
-                self.model.apply_command(seq, Command::Retry, self.fixture.now).expect("it is halted");
+                self.model.apply_command(seq, TaskCommand::Retry, self.fixture.now).expect("it is halted");
             }
             for name in ["crm", "shop"] {
                 self.adopt_handler(name).await;
@@ -141,7 +141,7 @@ impl RandomWalk<'_> {
             let (mut idle, mut next) = (true, None);
             for claim in [self.fixture.claim_request(50), self.fixture.worker_claim_request(&["remote"], 50)]
             {
-                let claims = expect_ok(self.fixture.store.claim(claim.clone(), self.fixture.now).await);
+                let claims = expect_ok(self.fixture.store.claim_tasks(claim.clone(), self.fixture.now).await);
                 self.check_claims(&claim, &claims);
                 self.check_counters(&claim.handlers).await;
                 idle &= claims.tasks.is_empty();
@@ -165,19 +165,19 @@ impl RandomWalk<'_> {
     /// Finishes every running attempt successfully.
     async fn succeed_running_tasks(&mut self) {
         let mut endings = Vec::new();
-        for seq in self.model.live_tasks_with_status(Status::Locked) {
-            if let State::Locked(lease) = self.model.tasks[&seq].life.state {
+        for seq in self.model.live_tasks_with_status(TaskStatus::Locked) {
+            if let TaskState::Locked(lease) = self.model.tasks[&seq].life.state {
                 let (emits, logs) = (vec![], vec![]);
-                endings.push(Ending {
+                endings.push(FinishedAttempt {
                     task: seq,
                     fence: lease.fence,
-                    ended: success(),
-                    target: None,
-                    emits,
-                    logs,
+                    result: success(),
+                    target_health: None,
+                    emitted_events: emits,
+                    log_lines: logs,
                 });
                 self.model
-                    .apply_command(seq, Command::Succeed { fence: lease.fence }, self.fixture.now)
+                    .apply_command(seq, TaskCommand::Succeed { fence: lease.fence }, self.fixture.now)
                     .expect("it runs");
             }
         }

@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use pointsman_core::store::Sequenced;
-use pointsman_core::task::lifecycle::{Effect, transition};
-use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, State, Task};
+use pointsman_core::store::SequencedEvent;
+use pointsman_core::task::lifecycle::{TaskEffect, transition};
+use pointsman_core::task::{
+    AttemptOutcome, QueueSubject, Task, TaskCommand, TaskLifecycle, TaskRejection, TaskState,
+};
 use pointsman_core::{
-    Event, EventId, HandlerName, NewEvent, ObjectKey, Order, Pair, Priority, Rule, Status, TaskId, TaskSeq,
-    Tenant, Timestamp,
+    Event, EventId, HandlerName, LaneOrdering, NewEvent, ObjectKey, Priority, Rule, SourceCollection, TaskId,
+    TaskSeq, TaskStatus, Tenant, Timestamp,
 };
 
 use crate::fixture::RegistrationBuilder;
@@ -25,22 +27,24 @@ pub(super) struct ModelTask {
     lane: Option<ObjectKey>,
     /// None for a source's task, which has a pair instead.
     pub(super) event: Option<EventId>,
-    pub(super) pair: Option<Pair>,
+    pub(super) pair: Option<SourceCollection>,
     /// Position in its lane; tasks with smaller numbers run first.
     lane_position: u64,
     pub(super) priority: Priority,
     is_sync: bool,
     /// An attempt has ended, or none ever will: later tasks of the event no longer wait for it.
     gate_opened: bool,
-    pub(super) life: Life,
-    pub(super) attempts: Vec<AttemptEnd>,
+    pub(super) life: TaskLifecycle,
+    pub(super) attempts: Vec<AttemptOutcome>,
     /// The previous event sent with its first attempt; every other attempt must carry the same.
     pub(super) prev_sent: Option<Option<EventId>>,
 }
 
 impl ModelTask {
-    pub(super) fn queue_kind(&self) -> QueueOf {
-        self.pair.as_ref().map_or(QueueOf::Events, |pair| QueueOf::Collection(pair.collection.clone()))
+    pub(super) fn queue_kind(&self) -> QueueSubject {
+        self.pair
+            .as_ref()
+            .map_or(QueueSubject::Events, |pair| QueueSubject::Collection(pair.collection.clone()))
     }
 }
 
@@ -63,7 +67,7 @@ type Object = (Tenant, ObjectKey);
 /// The head of each handler's lane, and the number of tasks behind it.
 pub(super) type LaneHeads = BTreeMap<HandlerName, (TaskSeq, u64)>;
 
-pub(super) type QueueKey = (HandlerName, QueueOf, Tenant);
+pub(super) type QueueKey = (HandlerName, QueueSubject, Tenant);
 
 /// Counters of one queue: ready, waiting, scheduled, running, halted, missing.
 pub(super) type QueueCounts = [u64; 6];
@@ -91,7 +95,7 @@ impl StoreModel {
         &mut self,
         current: &RegistrationBuilder,
         new: &NewEvent,
-        got: &Sequenced,
+        got: &SequencedEvent,
         seqs: &[TaskSeq],
         now: Timestamp,
     ) {
@@ -102,13 +106,14 @@ impl StoreModel {
         if let Some(object) = object {
             self.last_event_by_object.insert(object, got.id);
         }
-        let bindings = current.routes().resolve(&new.kind);
+        let bindings = current.routes().resolve_handlers(&new.kind);
         assert_eq!(bindings.len(), got.tasks.len(), "one task a handler");
         for ((binding, id), seq) in bindings.into_iter().zip(&got.tasks).zip(seqs) {
             assert!(self.tasks.keys().next_back().is_none_or(|last| last < seq), "task numbers ascend");
             let prefix = format!("{}_{}_", binding.handler, new.kind);
             assert!(id.as_str().starts_with(&prefix), "{id} should begin with {prefix}");
-            let ordered = self.registration.handler_def(binding.handler.as_str()).order == Order::Key;
+            let ordered =
+                self.registration.handler_def(binding.handler.as_str()).ordering == LaneOrdering::Key;
             let shadow = ModelTask {
                 id: id.clone(),
                 handler: binding.handler,
@@ -120,7 +125,7 @@ impl StoreModel {
                 priority: new.priority,
                 is_sync: binding.sync,
                 gate_opened: false,
-                life: Life::beginning(new.due.unwrap_or(now), ordered && new.key.is_some()),
+                life: TaskLifecycle::new(new.due.unwrap_or(now), ordered && new.key.is_some()),
                 attempts: Vec::new(),
                 prev_sent: None,
             };
@@ -133,7 +138,7 @@ impl StoreModel {
     }
 
     /// Adds a run that the store created for a pair.
-    pub(super) fn add_run(&mut self, pair: &Pair, task: &Task) {
+    pub(super) fn add_run(&mut self, pair: &SourceCollection, task: &Task) {
         let shadow = ModelTask {
             id: task.id.clone(),
             handler: pair.source.clone(),
@@ -146,7 +151,7 @@ impl StoreModel {
             is_sync: false,
             gate_opened: false,
             // The store may put it in a lane or not: a pair has at most one unfinished task either way.
-            life: Life::beginning(task.created_at, task.life.laned),
+            life: TaskLifecycle::new(task.created_at, task.lifecycle.has_lane),
             attempts: Vec::new(),
             prev_sent: None,
         };
@@ -156,8 +161,8 @@ impl StoreModel {
     }
 
     /// The queued or running task of a pair.
-    pub(super) fn active_task_of_pair(&self, pair: &Pair) -> Option<TaskSeq> {
-        let queued = [Status::New, Status::Scheduled, Status::Locked];
+    pub(super) fn active_task_of_pair(&self, pair: &SourceCollection) -> Option<TaskSeq> {
+        let queued = [TaskStatus::New, TaskStatus::Scheduled, TaskStatus::Locked];
         let is = |seq: &&TaskSeq| {
             let task = &self.tasks[*seq];
             task.pair.as_ref() == Some(pair) && queued.contains(&task.life.state.status())
@@ -174,22 +179,22 @@ impl StoreModel {
     pub(super) fn apply_command(
         &mut self,
         seq: TaskSeq,
-        command: Command,
+        command: TaskCommand,
         now: Timestamp,
-    ) -> Result<(), Rejected> {
-        let task = self.tasks.get_mut(&seq).ok_or(Rejected::NoSuchTask)?;
+    ) -> Result<(), TaskRejection> {
+        let task = self.tasks.get_mut(&seq).ok_or(TaskRejection::NoSuchTask)?;
         let def = self.registration.handler_def(task.handler.as_str());
         let (life, effects) = transition(seq, task.life, command, def, now)?;
         task.life = life;
         for effect in effects {
             match effect {
-                Effect::RecordAttempt(end) => task.attempts.push(end),
-                Effect::OpenGate => task.gate_opened = true,
-                Effect::Archive => drop(self.live_tasks.remove(&seq)),
-                Effect::Restore => drop(self.live_tasks.insert(seq)),
+                TaskEffect::RecordAttempt(end) => task.attempts.push(end),
+                TaskEffect::OpenSyncGate => task.gate_opened = true,
+                TaskEffect::Archive => drop(self.live_tasks.remove(&seq)),
+                TaskEffect::Unarchive => drop(self.live_tasks.insert(seq)),
                 // Lane heads are derived.
-                Effect::AdvanceLane => {}
-                Effect::JoinLane => {
+                TaskEffect::AdvanceLane => {}
+                TaskEffect::JoinLane => {
                     task.lane_position = self.next_lane_position;
                     self.next_lane_position += 1;
                 }
@@ -198,7 +203,7 @@ impl StoreModel {
         Ok(())
     }
 
-    pub(super) fn life_mut(&mut self, seq: TaskSeq) -> &mut Life {
+    pub(super) fn life_mut(&mut self, seq: TaskSeq) -> &mut TaskLifecycle {
         &mut self.task_mut(seq).life
     }
 
@@ -207,13 +212,13 @@ impl StoreModel {
     }
 
     /// Live tasks with this status.
-    pub(super) fn live_tasks_with_status(&self, status: Status) -> Vec<TaskSeq> {
+    pub(super) fn live_tasks_with_status(&self, status: TaskStatus) -> Vec<TaskSeq> {
         let is = |seq: &&TaskSeq| self.tasks[*seq].life.state.status() == status;
         self.live_tasks.iter().filter(is).copied().collect()
     }
 
     pub(super) fn is_blocked_by_rule(&self, task: &ModelTask) -> bool {
-        self.rules.iter().any(|rule| rule.holds(&task.handler, &task.queue_kind(), &task.tenant))
+        self.rules.iter().any(|rule| rule.applies_to_queue(&task.handler, &task.queue_kind(), &task.tenant))
     }
 
     /// Tasks that wait only for their due time: at the head of their lane, with an open gate.
@@ -222,10 +227,10 @@ impl StoreModel {
         let mut heads = HashSet::new();
         for (seq, task) in self.tasks_by_lane_position() {
             let first = match &task.lane {
-                Some(key) if task.life.ordered => taken.insert((&task.handler, &task.tenant, key)),
+                Some(key) if task.life.in_lane => taken.insert((&task.handler, &task.tenant, key)),
                 _ => true,
             };
-            if first && matches!(task.life.state, State::New { .. }) && self.gate_is_open(*seq, task) {
+            if first && matches!(task.life.state, TaskState::New { .. }) && self.gate_is_open(*seq, task) {
                 heads.insert(*seq);
             }
         }
@@ -243,7 +248,7 @@ impl StoreModel {
         let mut lanes: HashMap<Object, LaneHeads> =
             self.last_event_by_object.keys().map(|object| (object.clone(), LaneHeads::new())).collect();
         for (seq, task) in self.tasks_by_lane_position() {
-            let Some(key) = task.lane.as_ref().filter(|_| task.life.ordered) else { continue };
+            let Some(key) = task.lane.as_ref().filter(|_| task.life.in_lane) else { continue };
             let of = lanes.entry((task.tenant.clone(), key.clone())).or_default();
             of.entry(task.handler.clone()).and_modify(|(_, behind)| *behind += 1).or_insert((*seq, 0));
         }
@@ -260,7 +265,7 @@ impl StoreModel {
 
     /// Due tasks, blocked by a rule or not.
     pub(super) fn ready_tasks(&self, now: Timestamp) -> HashSet<TaskSeq> {
-        let due = |seq: &TaskSeq| matches!(self.tasks[seq].life.state, State::New { due } if due <= now);
+        let due = |seq: &TaskSeq| matches!(self.tasks[seq].life.state, TaskState::New { due } if due <= now);
         self.runnable_heads().into_iter().filter(due).collect()
     }
 
@@ -272,7 +277,7 @@ impl StoreModel {
             *waiting.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
         let mut running: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
-        for seq in self.live_tasks_with_status(Status::Locked) {
+        for seq in self.live_tasks_with_status(TaskStatus::Locked) {
             let task = &self.tasks[&seq];
             *running.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
@@ -313,13 +318,13 @@ impl StoreModel {
         for seq in &self.live_tasks {
             let task = &self.tasks[seq];
             let column = match task.life.state {
-                State::New { .. } if ready.contains(seq) => 0,
-                State::New { .. } => 1,
-                State::Scheduled => 2,
-                State::Locked(_) => 3,
-                State::Error { .. } => 4,
-                State::Missing { .. } => 5,
-                State::Done => unreachable!("a done task is history"),
+                TaskState::New { .. } if ready.contains(seq) => 0,
+                TaskState::New { .. } => 1,
+                TaskState::Scheduled => 2,
+                TaskState::Locked(_) => 3,
+                TaskState::Error { .. } => 4,
+                TaskState::Missing { .. } => 5,
+                TaskState::Done => unreachable!("a done task is history"),
             };
             counts.entry((task.handler.clone(), task.queue_kind(), task.tenant.clone())).or_default()
                 [column] += 1;
@@ -329,7 +334,7 @@ impl StoreModel {
 }
 
 /// The event as the journal should contain it.
-fn expected_event(new: &NewEvent, got: &Sequenced) -> Event {
+fn expected_event(new: &NewEvent, got: &SequencedEvent) -> Event {
     let NewEvent { kind, key, sub, value, context, tenant, cause, .. } = new.clone();
     Event { id: got.id, prev: got.prev, kind, key, sub, value, context, tenant, cause }
 }

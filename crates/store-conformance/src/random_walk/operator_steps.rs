@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{Command, Rejected, State, TaskSeq};
-use pointsman_core::{Rule, Status, TaskId};
+use pointsman_core::task::{TaskCommand, TaskRejection, TaskSeq, TaskState};
+use pointsman_core::{Rule, TaskId, TaskStatus};
 
 use super::random_steps::TENANTS;
 use super::{HANDLERS, PAIRS, RandomWalk, random_rule_kind, registration};
@@ -18,17 +18,20 @@ impl RandomWalk<'_> {
         let of = self.rng.is_true_percent(50).then(|| TENANTS[self.rng.below(2)]);
         let rule: Rule = self.fixture.new_rule(kind, name, of);
         self.step_log.add(format!("set rule {rule:?}"));
-        expect_ok(self.fixture.store.hold(rule.clone()).await);
-        self.model.rules.retain(|standing| !standing.same_place(&rule));
+        expect_ok(self.fixture.store.set_rule(rule.clone()).await);
+        self.model.rules.retain(|standing| !standing.replaces(&rule));
         self.model.rules.push(rule);
-        for seq in self.model.live_tasks_with_status(Status::Scheduled) {
+        for seq in self.model.live_tasks_with_status(TaskStatus::Scheduled) {
             if self.model.is_blocked_by_rule(&self.model.tasks[&seq]) {
                 self.model
-                    .apply_command(seq, Command::Unschedule, self.fixture.now)
+                    .apply_command(seq, TaskCommand::Unschedule, self.fixture.now)
                     .expect("it was scheduled");
                 // Setting a rule takes no time argument, so the store chooses the new due time.
-                let stored = self.fixture.read_task(&self.model.tasks[&seq].id).await.life;
-                assert!(matches!(stored.state, State::New { due } if due <= self.fixture.now), "{stored:?}");
+                let stored = self.fixture.read_task(&self.model.tasks[&seq].id).await.lifecycle;
+                assert!(
+                    matches!(stored.state, TaskState::New { due } if due <= self.fixture.now),
+                    "{stored:?}"
+                );
                 self.model.life_mut(seq).state = stored.state;
             }
         }
@@ -38,7 +41,7 @@ impl RandomWalk<'_> {
     pub(super) async fn lift_random_rule(&mut self) {
         let Some(rule) = self.rng.choose_if_any(&self.model.rules).cloned() else { return };
         self.step_log.add(format!("lift rule {rule:?}"));
-        assert!(expect_ok(self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
+        assert!(expect_ok(self.fixture.store.lift_rule(rule.kind, &rule.scope, rule.tenant.as_ref()).await));
         self.model.rules.retain(|standing| *standing != rule);
         self.check_counters(&BTreeSet::new()).await;
     }
@@ -55,7 +58,7 @@ impl RandomWalk<'_> {
     }
 
     pub(super) async fn retry_random_task(&mut self) {
-        let halted = self.model.live_tasks_with_status(Status::Error);
+        let halted = self.model.live_tasks_with_status(TaskStatus::Error);
         let Some(seq) = self.random_task() else { return };
         let seq = self
             .rng
@@ -66,19 +69,19 @@ impl RandomWalk<'_> {
         let id = self.model.tasks[&seq].id.clone();
         self.step_log.add(format!("retry {id}"));
         let answer = self.fixture.retry_task(&id).await;
-        if answer == Err(Rejected::Forgotten) {
+        if answer == Err(TaskRejection::EventExpired) {
             let task = &self.model.tasks[&seq];
             assert!(!self.model.live_tasks.contains(&seq), "the event of an unfinished task does not expire");
-            let forgotten = self.fixture.journal_extent().await.forgotten;
+            let forgotten = self.fixture.journal_extent().await.expired_up_to;
             assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
             return;
         }
-        let parked = matches!(self.model.tasks[&seq].life.state, State::Error { halts: false, .. });
+        let parked = matches!(self.model.tasks[&seq].life.state, TaskState::Error { halts_lane: false, .. });
         if parked && self.model.pair_is_busy(seq) {
-            assert_eq!(answer, Err(Rejected::PairIsBusy), "{id}");
+            assert_eq!(answer, Err(TaskRejection::CollectionBusy), "{id}");
             return;
         }
-        assert_eq!(answer, self.model.apply_command(seq, Command::Retry, self.fixture.now), "{id}");
+        assert_eq!(answer, self.model.apply_command(seq, TaskCommand::Retry, self.fixture.now), "{id}");
         self.check_counters(&BTreeSet::new()).await;
     }
 
@@ -87,7 +90,7 @@ impl RandomWalk<'_> {
         let id = self.model.tasks[&seq].id.clone();
         self.step_log.add(format!("cancel {id}"));
         let answer = self.fixture.cancel_task(&id).await;
-        assert_eq!(answer, self.model.apply_command(seq, Command::Cancel, self.fixture.now), "{id}");
+        assert_eq!(answer, self.model.apply_command(seq, TaskCommand::Cancel, self.fixture.now), "{id}");
         self.check_counters(&BTreeSet::new()).await;
     }
 
@@ -100,13 +103,13 @@ impl RandomWalk<'_> {
 
     pub(super) async fn adopt_handler(&mut self, name: &str) {
         self.step_log.add(format!("adopt tasks of {name}"));
-        let mut missing = self.model.live_tasks_with_status(Status::Missing);
+        let mut missing = self.model.live_tasks_with_status(TaskStatus::Missing);
         missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         let mut adopted = 0;
         for seq in missing {
             // One missing task of a pair is adopted, and only if none is queued or running.
             if !self.model.pair_is_busy(seq) {
-                self.model.apply_command(seq, Command::Adopt, self.fixture.now).expect("it was missing");
+                self.model.apply_command(seq, TaskCommand::Adopt, self.fixture.now).expect("it was missing");
                 adopted += 1;
             }
         }
@@ -124,7 +127,7 @@ impl RandomWalk<'_> {
         }
         let name = HANDLERS[self.rng.below(HANDLERS.len())];
         let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
-        if self.model.live_tasks_with_status(Status::Locked).iter().any(of_it) {
+        if self.model.live_tasks_with_status(TaskStatus::Locked).iter().any(of_it) {
             return;
         }
         self.step_log.add(format!("undefine handler {name}"));
@@ -134,29 +137,29 @@ impl RandomWalk<'_> {
         let rescued = self.fixture.rescue_tasks().await;
         let expired = self.expire_leases(None);
         let mut gone = [
-            self.model.live_tasks_with_status(Status::New),
-            self.model.live_tasks_with_status(Status::Scheduled),
+            self.model.live_tasks_with_status(TaskStatus::New),
+            self.model.live_tasks_with_status(TaskStatus::Scheduled),
         ]
         .concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
-        assert_eq!((sort_tasks(rescued.tasks), rescued.missing), (expired, gone.len() as u64));
+        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.parked_missing), (expired, gone.len() as u64));
         for seq in gone {
-            self.model.apply_command(seq, Command::Lose, self.fixture.now).expect("it waited");
+            self.model.apply_command(seq, TaskCommand::MarkMissing, self.fixture.now).expect("it waited");
         }
         self.check_counters(&BTreeSet::new()).await;
     }
 
     /// Expires the leases of a dead node and the overdue leases of workers in the model.
-    fn expire_leases(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, Status)> {
+    fn expire_leases(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, TaskStatus)> {
         let mut expired = Vec::new();
-        for seq in self.model.live_tasks_with_status(Status::Locked) {
-            let State::Locked(lease) = self.model.tasks[&seq].life.state else { continue };
+        for seq in self.model.live_tasks_with_status(TaskStatus::Locked) {
+            let TaskState::Locked(lease) = self.model.tasks[&seq].life.state else { continue };
             let over = match lease.until {
                 Some(until) => until < self.fixture.now,
                 None => Some(lease.node) == dead,
             };
             if over {
-                let command = Command::Expire { fence: lease.fence };
+                let command = TaskCommand::Expire { fence: lease.fence };
                 self.model.apply_command(seq, command, self.fixture.now).expect("it ran");
                 let task = &self.model.tasks[&seq];
                 expired.push((task.id.clone(), task.life.state.status()));
@@ -180,18 +183,18 @@ impl RandomWalk<'_> {
         assert!(expect_ok(self.fixture.store.heartbeat(self.nodes[alive], self.fixture.now).await));
         let rescued = self.fixture.rescue_tasks().await;
         let expired = self.expire_leases(Some(self.nodes[dead]));
-        assert_eq!((sort_tasks(rescued.tasks), rescued.missing), (expired, 0));
-        self.nodes[dead] = expect_ok(self.fixture.store.join("replacement", self.fixture.now).await);
+        assert_eq!((sort_tasks(rescued.freed_tasks), rescued.parked_missing), (expired, 0));
+        self.nodes[dead] = expect_ok(self.fixture.store.join_node("replacement", self.fixture.now).await);
         self.check_counters(&BTreeSet::new()).await;
     }
 
     /// Prunes events older than two minutes; no task and no younger event may be deleted.
     pub(super) async fn prune_old_events(&mut self) {
         self.step_log.add("prune events older than 120 s".into());
-        self.fixture.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+        self.fixture.prune(Retention { max_age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
         let extent = self.fixture.journal_extent().await;
         let young = self.oldest_event_younger_than(120);
-        assert!(young.is_none_or(|young| extent.forgotten < young), "young events stay");
+        assert!(young.is_none_or(|young| extent.expired_up_to < young), "young events stay");
         self.check_journal().await;
     }
 
@@ -208,7 +211,7 @@ impl RandomWalk<'_> {
     }
 }
 
-fn sort_tasks(mut tasks: Vec<(TaskId, Status)>) -> Vec<(TaskId, Status)> {
+fn sort_tasks(mut tasks: Vec<(TaskId, TaskStatus)>) -> Vec<(TaskId, TaskStatus)> {
     tasks.sort();
     tasks
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pointsman_core::store::{
-    Claim, Claimant, Claims, Ended, Ending, Finished, NewRun, NoSuchPair, Receipt, Refused, Sequenced,
-    TaskFilter,
+    AttemptResult, ClaimRequest, ClaimResult, Claimant, EmitReceipt, FinishReceipt, FinishedAttempt,
+    IdempotencyError, NewCollectionRun, NoSuchCollection, SequencedEvent, TaskFilter,
 };
-use pointsman_core::task::{Command, Rejected, State, TaskSeq};
-use pointsman_core::{HandlerName, NewEvent, Status, Timestamp};
+use pointsman_core::task::{TaskCommand, TaskRejection, TaskSeq, TaskState};
+use pointsman_core::{HandlerName, NewEvent, TaskStatus, Timestamp};
 
 use super::{HANDLERS, PAIRS, RandomWalk};
 use crate::fixture::*;
@@ -60,7 +60,7 @@ impl<'h> RandomWalk<'h> {
         new
     }
 
-    fn random_claim(&mut self) -> Claim {
+    fn random_claim(&mut self) -> ClaimRequest {
         let names = HANDLERS.iter().filter(|name| !self.undefined_handlers.contains(*name));
         let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler_name(name)).collect();
         if self.rng.is_true_percent(30) {
@@ -73,7 +73,7 @@ impl<'h> RandomWalk<'h> {
             return claim;
         }
         let tenant = self.rng.is_true_percent(30).then(|| tenant(TENANTS[self.rng.below(2)]));
-        Claim { by: Claimant::Worker { until: self.lease_end(), tenant }, ..claim }
+        ClaimRequest { claimant: Claimant::Worker { lease_until: self.lease_end(), tenant }, ..claim }
     }
 
     /// The end of a lease granted now: never on a full second, where expiry would be ambiguous.
@@ -85,10 +85,10 @@ impl<'h> RandomWalk<'h> {
     async fn request_random_run(&mut self) {
         let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
         self.step_log.add(format!("run {pair}"));
-        let run = NewRun { pair: pair.clone(), priority: None };
-        let answer = expect_ok(self.fixture.store.run(run, None, self.fixture.now).await);
+        let run = NewCollectionRun { source_collection: pair.clone(), priority: None };
+        let answer = expect_ok(self.fixture.store.run_collection(run, None, self.fixture.now).await);
         if self.undefined_handlers.contains(pair.source.as_str()) {
-            assert_eq!(answer, Err(NoSuchPair(pair).into()));
+            assert_eq!(answer, Err(NoSuchCollection(pair).into()));
             return;
         }
         let run = answer.expect("the pair is registered");
@@ -108,8 +108,8 @@ impl<'h> RandomWalk<'h> {
         let Some(task) = self.rng.choose_if_any(&self.claimed_tasks).cloned() else { return };
         let until = self.lease_end();
         self.step_log.add(format!("renew {}", task.id));
-        let answer = expect_ok(self.fixture.store.renew(task.seq, task.fence, until).await);
-        let command = Command::Renew { fence: task.fence, until };
+        let answer = expect_ok(self.fixture.store.renew_lease(task.seq, task.fence, until).await);
+        let command = TaskCommand::Renew { fence: task.fence, until };
         assert_eq!(answer, self.model.apply_command(task.seq, command, self.fixture.now), "{}", task.id);
     }
 
@@ -123,7 +123,7 @@ impl<'h> RandomWalk<'h> {
             });
             if emissions
                 .last()
-                .is_some_and(|last: &pointsman_core::store::Emission| last.idempotency.is_some())
+                .is_some_and(|last: &pointsman_core::store::EmitBatch| last.idempotency.is_some())
             {
                 break;
             }
@@ -144,7 +144,7 @@ impl<'h> RandomWalk<'h> {
     }
 
     /// Adds journaled events to the model.
-    async fn add_events_to_model(&mut self, new: &[NewEvent], got: &[Sequenced]) {
+    async fn add_events_to_model(&mut self, new: &[NewEvent], got: &[SequencedEvent]) {
         assert_eq!(new.len(), got.len());
         for (new, got) in new.iter().zip(got) {
             let mut seqs = Vec::new();
@@ -155,7 +155,7 @@ impl<'h> RandomWalk<'h> {
         }
     }
 
-    async fn check_claim_outcome(&mut self, claim: Option<Claim>, claims: Claims) {
+    async fn check_claim_outcome(&mut self, claim: Option<ClaimRequest>, claims: ClaimResult) {
         match claim {
             None => {
                 assert!(claims.tasks.is_empty());
@@ -175,11 +175,11 @@ impl<'h> RandomWalk<'h> {
         };
         let other = self.rng.is_true_percent(30);
         let Some(idempotency) = emission.idempotency.as_mut() else { return };
-        idempotency.digest[0] ^= u8::from(other) << 7;
+        idempotency.request_digest[0] ^= u8::from(other) << 7;
         self.step_log.add(format!("repeat {} with other content: {other}", idempotency.key));
         let want = match other {
-            true => Err(Refused::IdempotencyConflict(idempotency.key.clone())),
-            false => Ok(Receipt { repeated: true, ..receipt }),
+            true => Err(IdempotencyError::Conflict(idempotency.key.clone())),
+            false => Ok(EmitReceipt { repeated: true, ..receipt }),
         };
         assert_eq!(self.fixture.append(vec![emission]).await, [want]);
     }
@@ -187,7 +187,7 @@ impl<'h> RandomWalk<'h> {
     async fn claim_random_tasks(&mut self) {
         let claim = self.random_claim();
         self.step_log.add(format!("claim {claim:?}"));
-        let claims = expect_ok(self.fixture.store.claim(claim.clone(), self.fixture.now).await);
+        let claims = expect_ok(self.fixture.store.claim_tasks(claim.clone(), self.fixture.now).await);
         self.check_claim_outcome(Some(claim), claims).await;
     }
 
@@ -200,8 +200,9 @@ impl<'h> RandomWalk<'h> {
         }
         let claim = self.rng.is_true_percent(30).then(|| self.random_claim());
         self.step_log.add(format!("finish {endings:?} with claim {claim:?}"));
-        let (answers, claims) =
-            expect_ok(self.fixture.store.finish(endings.clone(), claim.clone(), self.fixture.now).await);
+        let (answers, claims) = expect_ok(
+            self.fixture.store.finish_attempts(endings.clone(), claim.clone(), self.fixture.now).await,
+        );
         assert_eq!(answers.len(), endings.len());
         for (ending, answer) in endings.into_iter().zip(answers) {
             self.check_ending_outcome(ending, answer).await;
@@ -210,9 +211,9 @@ impl<'h> RandomWalk<'h> {
     }
 
     /// Mostly the ending of a running task, sometimes of one that ran before, sometimes with an invalid fence.
-    fn random_ending(&mut self) -> Option<Ending> {
+    fn random_ending(&mut self) -> Option<FinishedAttempt> {
         let zombie = self.rng.is_true_percent(10);
-        let running = |seq: TaskSeq| self.model.tasks[&seq].life.state.status() == Status::Locked;
+        let running = |seq: TaskSeq| self.model.tasks[&seq].life.state.status() == TaskStatus::Locked;
         let of: Vec<_> =
             self.claimed_tasks.iter().filter(|task| zombie || running(task.seq)).cloned().collect();
         let task = self.rng.choose_if_any(&of)?.clone();
@@ -220,26 +221,36 @@ impl<'h> RandomWalk<'h> {
             0..60 => success(),
             60..78 => retryable_failure(),
             78..84 => permanent_failure(),
-            84..94 => Ended::Snoozed { until: self.fixture.seconds_from_now(self.rng.below(30) as u64) },
-            _ => Ended::Released,
+            84..94 => {
+                AttemptResult::Snoozed { until: self.fixture.seconds_from_now(self.rng.below(30) as u64) }
+            }
+            _ => AttemptResult::Released,
         };
         let emits = match ended {
-            Ended::Succeeded { .. } if task.subject.depth() < 3 && self.rng.is_true_percent(15) => {
+            AttemptResult::Succeeded { .. }
+                if task.subject.cause_depth() < 3 && self.rng.is_true_percent(15) =>
+            {
                 vec![self.random_event().caused_by(&task)]
             }
             _ => vec![],
         };
         let fence = task.fence - i64::from(self.rng.is_true_percent(4)) * 1_000_000;
-        Some(Ending { fence, emits, ..attempt_ending(&task, ended) })
+        Some(FinishedAttempt { fence, emitted_events: emits, ..attempt_ending(&task, ended) })
     }
 
-    async fn check_ending_outcome(&mut self, ending: Ending, answer: Result<Finished, Rejected>) {
+    async fn check_ending_outcome(
+        &mut self,
+        ending: FinishedAttempt,
+        answer: Result<FinishReceipt, TaskRejection>,
+    ) {
         let fence = ending.fence;
-        let command = match ending.ended {
-            Ended::Succeeded { .. } => Command::Succeed { fence },
-            Ended::Failed { after, last, .. } => Command::Fail { fence, after, last },
-            Ended::Snoozed { until } => Command::Snooze { fence, until },
-            Ended::Released => Command::Release { fence },
+        let command = match ending.result {
+            AttemptResult::Succeeded { .. } => TaskCommand::Succeed { fence },
+            AttemptResult::Failed { retry_at: after, permanent: last, .. } => {
+                TaskCommand::Fail { fence, retry_at: after, permanent: last }
+            }
+            AttemptResult::Snoozed { until } => TaskCommand::Snooze { fence, until },
+            AttemptResult::Released => TaskCommand::Release { fence },
         };
         let verdict = self.model.apply_command(ending.task, command, self.fixture.now);
         let finished = match (verdict, answer) {
@@ -250,9 +261,9 @@ impl<'h> RandomWalk<'h> {
             }
         };
         let state = self.model.tasks[&ending.task].life.state;
-        let due = if let State::New { due } = state { Some(due) } else { None };
+        let due = if let TaskState::New { due } = state { Some(due) } else { None };
         assert_eq!((finished.status, finished.due), (state.status(), due), "{}: {command:?}", ending.task);
-        self.add_events_to_model(&ending.emits, &finished.emitted).await;
+        self.add_events_to_model(&ending.emitted_events, &finished.emitted).await;
     }
 
     fn pass_time(&mut self) {
@@ -266,7 +277,7 @@ impl<'h> RandomWalk<'h> {
         self.step_log.add(format!("schedule {ahead}"));
         let free = |seq: &TaskSeq| !self.model.is_blocked_by_rule(&self.model.tasks[seq]);
         let ready: BTreeSet<_> = self.model.ready_tasks(self.fixture.now).into_iter().filter(free).collect();
-        let before = self.model.live_tasks_with_status(Status::Scheduled);
+        let before = self.model.live_tasks_with_status(TaskStatus::Scheduled);
         let room = ahead.saturating_sub(before.len());
         let most = before.len() + self.model.free_slots_for(ready.iter().copied()).min(room);
         // The store may or may not prefetch limited tasks and tasks of workers.
@@ -277,13 +288,13 @@ impl<'h> RandomWalk<'h> {
         let least = before.len() + ready.iter().filter(plain).count().min(room);
         let want = self.fixture.schedule_ahead(ahead).await;
         assert!((least..=most).contains(&want), "{want} are scheduled, not {least} to {most}");
-        let filter = TaskFilter { statuses: vec![Status::Scheduled], ..TaskFilter::default() };
+        let filter = TaskFilter { statuses: vec![TaskStatus::Scheduled], ..TaskFilter::default() };
         let found: BTreeSet<_> = self.fixture.list_tasks(&filter).await.iter().map(|task| task.seq).collect();
         assert_eq!(found.len(), want);
         assert!(before.iter().all(|seq| found.contains(seq)), "nothing is taken back");
         for seq in found.iter().filter(|seq| !before.contains(seq)) {
             assert!(ready.contains(seq), "{seq} could not run");
-            self.model.apply_command(*seq, Command::Schedule, self.fixture.now).expect("it was new");
+            self.model.apply_command(*seq, TaskCommand::Schedule, self.fixture.now).expect("it was new");
         }
         self.check_counters(&BTreeSet::new()).await;
     }

@@ -1,6 +1,6 @@
 //! Checks what other programs do on the server: connections, transactions, replication slots.
 
-use pointsman_store::finding::{Finding, age, size};
+use pointsman_store::finding::{Finding, format_age, format_bytes};
 
 use super::{CheckResult, Doctor, format_list};
 use crate::error::quote_identifier;
@@ -28,11 +28,11 @@ impl Doctor {
         let finding = match exceeded {
             Some((owner, limit)) => {
                 Finding::warning("connections", format!("{demand}, and {owner} may have {limit}"))
-                    .advise("Raise its CONNECTION LIMIT.")
+                    .with_advice("Raise its CONNECTION LIMIT.")
             }
             None if others + needed > limit => {
                 Finding::warning("connections", format!("{demand}, others have {others} of {limit}"))
-                    .advise("Raise max_connections, or put PgBouncer in between (pooler=transaction).")
+                    .with_advice("Raise max_connections, or put PgBouncer in between (pooler=transaction).")
             }
             None => Finding::ok(
                 "connections",
@@ -53,7 +53,7 @@ impl Doctor {
             let (state, seconds): (&str, f64) = (row.try_get(4)?, row.try_get(5)?);
             let began: Option<&str> = row.try_get(6)?;
             let program = if program.is_empty() { String::new() } else { format!(" ({program})") };
-            let (open_for, began) = (age(seconds), began.unwrap_or("an unknown time"));
+            let (open_for, began) = (format_age(seconds), began.unwrap_or("an unknown time"));
             open.push(format!(
                 "pid {pid} of {user}{program}, open for {open_for}, {state}, its last statement began at \
                  {began} UTC"
@@ -61,19 +61,19 @@ impl Doctor {
             pids.push(pid.to_string());
         }
         let finding = match (open.is_empty(), sees_all) {
-            (false, _) => Finding::warning("transactions", format_list(&open)).advise(format!(
+            (false, _) => Finding::warning("transactions", format_list(&open)).with_advice(format!(
                 "While one is open, vacuum keeps every row that it could see, and expired rows \
                  stay on disk. End it in its program, or: SELECT pg_terminate_backend({})",
                 pids.first().map_or("", String::as_str)
             )),
             (true, true) => {
-                Finding::ok("transactions", format!("none is open for longer than {}", age(long)))
+                Finding::ok("transactions", format!("none is open for longer than {}", format_age(long)))
             }
             (true, false) => {
                 let role = quote_identifier(self.endpoint.role());
                 let found = "none of this role is open for long; those of other roles cannot be seen";
                 Finding::ok("transactions", found)
-                    .advise(format!("To see them: GRANT pg_read_all_stats TO {role}"))
+                    .with_advice(format!("To see them: GRANT pg_read_all_stats TO {role}"))
             }
         };
         Ok((vec![finding], ()))
@@ -90,11 +90,11 @@ impl Doctor {
         for row in &rows {
             let (gid, owner, seconds): (&str, &str, f64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            left.push(format!("{gid:?} of {owner}, for {}", age(seconds)));
+            left.push(format!("{gid:?} of {owner}, for {}", format_age(seconds)));
         }
         let finding = match left.is_empty() {
             true => Finding::ok("prepared transactions", "none is left"),
-            false => Finding::warning("prepared transactions", format_list(&left)).advise(
+            false => Finding::warning("prepared transactions", format_list(&left)).with_advice(
                 "They keep their locks and block vacuum, even across a restart. Find out who prepared them, \
                  then COMMIT PREPARED or ROLLBACK PREPARED.",
             ),
@@ -107,7 +107,7 @@ impl Doctor {
         for row in self.query_read_only(query!("doctor/replication_slots"), &[]).await? {
             let (name, active): (&str, bool) = (row.try_get(0)?, row.try_get(1)?);
             let (status, kept): (&str, i64) = (row.try_get(2)?, row.try_get(3)?);
-            let size_text = size(kept.unsigned_abs());
+            let size_text = format_bytes(kept.unsigned_abs());
             match (status, active) {
                 ("lost", _) => problems.push(format!("{name} has lost WAL that it needs")),
                 (_, false) => {
@@ -121,7 +121,7 @@ impl Doctor {
         }
         let finding = match problems.is_empty() {
             true => Finding::ok("replication slots", "none retains too much WAL"),
-            false => Finding::warning("replication slots", format_list(&problems)).advise(
+            false => Finding::warning("replication slots", format_list(&problems)).with_advice(
                 "They can fill the disk, and then nothing commits. Let their readers catch up, or drop \
                  them: SELECT pg_drop_replication_slot(…); max_slot_wal_keep_size limits what they retain.",
             ),

@@ -19,7 +19,9 @@ impl Doctor {
             (true, false) => return Ok((vec![undeclared_pooler_finding(&self.endpoint)], ())),
             (true, true) => Finding::ok("pooler", "one in transaction mode, as declared in the URL"),
             (false, true) => Finding::ok("pooler", "none was detected, although the URL declares one")
-                .advise("Without one, leave pooler=transaction out: statements are then prepared only once."),
+                .with_advice(
+                    "Without one, leave pooler=transaction out: statements are then prepared only once.",
+                ),
             (false, false) => Finding::ok("pooler", "none"),
         };
         Ok((vec![finding, self.check_listening().await?], ()))
@@ -54,23 +56,23 @@ impl Doctor {
                 "listening",
                 "not possible through a pooler: nodes find new work by polling twice a second",
             )
-            .advise("Add listen= to the URL: a direct one, percent-encoded."));
+            .with_advice("Add listen= to the URL: a direct one, percent-encoded."));
         };
         let session = match direct.connect_with_timeout().await {
             Ok(session) => session,
             Err(error) => {
                 return Ok(Finding::warning("listening", format!("cannot connect to {direct}: {error}"))
-                    .advise("Until then nodes find new work by polling twice a second."));
+                    .with_advice("Until then nodes find new work by polling twice a second."));
             }
         };
         if database_identity(&session).await? != database_identity(&self.session).await? {
             return Ok(Finding::fault("listening", format!("listen={direct} is another database"))
-                .advise("Name the same database there, without the pooler."));
+                .with_advice("Name the same database there, without the pooler."));
         }
         Ok(match session.execute_batch("LISTEN pointsman; UNLISTEN pointsman").await {
             Ok(()) => Finding::ok("listening", "nodes can notify each other"),
             Err(error) => Finding::warning("listening", error_text(&error))
-                .advise("Until then nodes find new work by polling twice a second."),
+                .with_advice("Until then nodes find new work by polling twice a second."),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Checks the privileges of the role and the state of the schema.
 
-use pointsman_store::finding::{Finding, Verdict};
-use pointsman_store::transfer::NOTE;
+use pointsman_store::finding::{Finding, FindingSeverity};
+use pointsman_store::store_copy::COPY_PROGRESS_TEXT;
 
 use super::{BEGIN, CheckResult, Doctor, format_list, open_error_finding};
 use crate::migrate::{self, NEWEST_LAYOUT, SchemaState};
@@ -13,7 +13,7 @@ impl Doctor {
     /// Returns whether the tables can be read.
     pub(super) async fn check_schema(&self) -> CheckResult<bool> {
         let privileges = self.check_privileges().await?;
-        if privileges.verdict != Verdict::Ok {
+        if privileges.severity != FindingSeverity::Ok {
             return Ok((vec![privileges], false));
         }
         let layout = migrate::read_schema_state(&self.session, &self.endpoint).await;
@@ -29,14 +29,14 @@ impl Doctor {
                 "layout",
                 format!("{older}; the next node of this version migrates it to {NEWEST_LAYOUT}"),
             )
-            .advise("Make a backup first; older versions cannot open it afterwards."),
+            .with_advice("Make a backup first; older versions cannot open it afterwards."),
             Err(error) => open_error_finding("layout", &error),
         };
         let mut findings = vec![privileges, layout];
         let mut is_complete = false;
         if is_newest {
             let found = self.check_objects().await?;
-            is_complete = found.iter().all(|finding| finding.verdict != Verdict::Fault);
+            is_complete = found.iter().all(|finding| finding.severity != FindingSeverity::Fault);
             findings.extend(found);
         }
         Ok((findings, is_complete))
@@ -54,15 +54,15 @@ impl Doctor {
         let missing = migrate::list_missing_objects(&self.session).await?;
         if !missing.is_empty() {
             return Ok(vec![
-                Finding::fault("missing", format!("{} of the schema pointsman", format_list(&missing))).advise(
+                Finding::fault("missing", format!("{} of the schema pointsman", format_list(&missing))).with_advice(
                     "It was removed. Stop all nodes, and restore a backup; creating it again does not repair a store \
                      that ran without it.",
                 ),
             ]);
         }
-        let note = self.session.query(query!("write/text", TEXT), &[&NOTE]).await?;
+        let note = self.session.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT]).await?;
         let unfinished_copy = Finding::fault("move", "a copy into this store has not finished")
-            .advise("Run the same `pointsman move` again, or use another target.");
+            .with_advice("Run the same `pointsman move` again, or use another target.");
         let missing = Finding::ok("missing", "nothing");
         Ok(if note.is_empty() { vec![missing] } else { vec![missing, unfinished_copy] })
     }
@@ -73,8 +73,10 @@ impl Doctor {
         let privileges = RolePrivileges::from_row(row)?;
         Ok(match privileges.describe_missing() {
             None => Finding::ok("rights", privileges.describe_sufficient()),
-            Some(missing) => Finding::fault("rights", missing)
-                .advise(format!("Run as an owner: {}", privileges.grant_statement(self.endpoint.database()))),
+            Some(missing) => Finding::fault("rights", missing).with_advice(format!(
+                "Run as an owner: {}",
+                privileges.grant_statement(self.endpoint.database())
+            )),
         })
     }
 }

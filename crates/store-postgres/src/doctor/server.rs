@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use pointsman_store::finding::{Finding, clock};
+use pointsman_store::finding::{Finding, check_clock_offset};
 use tokio_postgres::Error;
 
 use super::{CheckResult, Doctor};
@@ -29,13 +29,13 @@ impl Doctor {
                 "version",
                 format!("PostgreSQL {version}, and {OLDEST_SERVER} or newer is required"),
             )
-            .advise("Upgrade it, or use another server."),
+            .with_advice("Upgrade it, or use another server."),
         });
         let encoding: &str = row.try_get(2)?;
         findings.push(match encoding {
             "UTF8" => Finding::ok("encoding", "UTF8"),
             _ => Finding::fault("encoding", format!("{encoding}, and UTF8 is required"))
-                .advise("Create another: CREATE DATABASE … TEMPLATE template0 ENCODING UTF8"),
+                .with_advice("Create another: CREATE DATABASE … TEMPLATE template0 ENCODING UTF8"),
         });
         findings.push(writable_finding(row.try_get(3)?, row.try_get(4)?));
         Ok((findings, is_supported))
@@ -47,14 +47,14 @@ impl Doctor {
         let found = format!("{}, {encrypted}, round trip {round_trip_ms:.1} ms", self.endpoint);
         // Behind a pooler the server sees only the pooler's connection.
         if tls.is_empty() && !is_local && !self.endpoint.is_pooled() {
-            return Finding::warning("connection", found).advise(
+            return Finding::warning("connection", found).with_advice(
                 "Anybody on the network path can read the traffic. Give the server a certificate, and add \
                  sslmode=verify-full and sslrootcert to the URL.",
             );
         }
         if round_trip > SLOW_ROUND_TRIP {
             return Finding::warning("connection", found)
-                .advise("Every commit takes a few round trips. Run the nodes near the database.");
+                .with_advice("Every commit takes a few round trips. Run the nodes near the database.");
         }
         Finding::ok("connection", found)
     }
@@ -76,30 +76,31 @@ impl Doctor {
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (server_seconds, took) = (row.try_get::<_, i64>(0)? as f64 / 1e6, begun.elapsed().as_secs_f64());
         let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Ok((vec![clock(server_seconds - before, took)], ()))
+        Ok((vec![check_clock_offset(server_seconds - before, took)], ()))
     }
 }
 
 fn writable_finding(standby: bool, read_only: bool) -> Finding {
     match (standby, read_only) {
-        (true, _) => Finding::fault("writable", "this is a standby, which is read-only")
-            .advise("Name the primary in the URL; with several hosts, add target_session_attrs=read-write."),
+        (true, _) => Finding::fault("writable", "this is a standby, which is read-only").with_advice(
+            "Name the primary in the URL; with several hosts, add target_session_attrs=read-write.",
+        ),
         (false, true) => Finding::fault("writable", "default_transaction_read_only is on for this role")
-            .advise("Turn it off: ALTER ROLE … SET default_transaction_read_only = off"),
+            .with_advice("Turn it off: ALTER ROLE … SET default_transaction_read_only = off"),
         (false, false) => Finding::ok("writable", "yes"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pointsman_store::finding::Verdict;
+    use pointsman_store::finding::FindingSeverity;
 
     use super::*;
 
     #[test]
     fn a_standby_or_read_only_role_is_not_writable() {
-        assert_eq!(writable_finding(true, false).verdict, Verdict::Fault);
-        assert_eq!(writable_finding(false, true).verdict, Verdict::Fault);
-        assert_eq!(writable_finding(false, false).verdict, Verdict::Ok);
+        assert_eq!(writable_finding(true, false).severity, FindingSeverity::Fault);
+        assert_eq!(writable_finding(false, true).severity, FindingSeverity::Fault);
+        assert_eq!(writable_finding(false, false).severity, FindingSeverity::Ok);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use pointsman_store::finding::{Finding, Verdict};
+use pointsman_store::finding::{Finding, FindingSeverity};
 use tokio_postgres::Error;
 
 use super::{CheckResult, Doctor, format_list};
@@ -15,7 +15,7 @@ struct SettingRule {
     name: &'static str,
     /// The recommended value.
     expected: &'static str,
-    verdict: Verdict,
+    verdict: FindingSeverity,
     is_wrong: fn(&ServerSettings, &str) -> bool,
     /// The consequence of a wrong value.
     consequence: &'static str,
@@ -25,21 +25,21 @@ const SETTING_RULES: [SettingRule; 10] = [
     SettingRule {
         name: "fsync",
         expected: "on",
-        verdict: Verdict::Fault,
+        verdict: FindingSeverity::Fault,
         is_wrong: |_, value| value == "off",
         consequence: "a crash of the machine can destroy the whole database",
     },
     SettingRule {
         name: "full_page_writes",
         expected: "on",
-        verdict: Verdict::Fault,
+        verdict: FindingSeverity::Fault,
         is_wrong: |_, value| value == "off",
         consequence: "a crash of the machine can leave pages half written",
     },
     SettingRule {
         name: "synchronous_commit",
         expected: "on",
-        verdict: Verdict::Fault,
+        verdict: FindingSeverity::Fault,
         // `local` waits for the disk, and without synchronous standbys there is nothing else to wait for.
         is_wrong: |all, value| {
             value == "off" || value == "local" && !all.value("synchronous_standby_names").is_empty()
@@ -49,49 +49,49 @@ const SETTING_RULES: [SettingRule; 10] = [
     SettingRule {
         name: "autovacuum",
         expected: "on",
-        verdict: Verdict::Warning,
+        verdict: FindingSeverity::Warning,
         is_wrong: |_, value| value == "off",
         consequence: "tables grow without end, and claims become slower and slower",
     },
     SettingRule {
         name: "track_counts",
         expected: "on",
-        verdict: Verdict::Warning,
+        verdict: FindingSeverity::Warning,
         is_wrong: |_, value| value == "off",
         consequence: "autovacuum does not know which tables need it",
     },
     SettingRule {
         name: "statement_timeout",
         expected: "0",
-        verdict: Verdict::Warning,
+        verdict: FindingSeverity::Warning,
         is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(60)),
         consequence: "a writer may wait 15 s for the write lock, and long lists take time to read",
     },
     SettingRule {
         name: "idle_in_transaction_session_timeout",
         expected: "0",
-        verdict: Verdict::Warning,
+        verdict: FindingSeverity::Warning,
         is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(10)),
         consequence: "a node that is briefly slow is disconnected; writers set 10 s for themselves",
     },
     SettingRule {
         name: "idle_session_timeout",
         expected: "0",
-        verdict: Verdict::Warning,
+        verdict: FindingSeverity::Warning,
         is_wrong: |_, value| value != "0",
         consequence: "idle listening connections are closed, and nodes are notified later",
     },
     SettingRule {
         name: "lock_timeout",
         expected: "0",
-        verdict: Verdict::Warning,
+        verdict: FindingSeverity::Warning,
         is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(1)),
         consequence: "a read during the creation of a partition may fail; writers set 15 s for themselves",
     },
     SettingRule {
         name: "transaction_timeout",
         expected: "0",
-        verdict: Verdict::Warning,
+        verdict: FindingSeverity::Warning,
         is_wrong: |_, value| is_shorter_than(value, Duration::from_secs(60)),
         consequence: "a writer may wait 15 s for the write lock, and long lists take time to read",
     },
@@ -139,7 +139,7 @@ impl Doctor {
             ));
         }
         Ok((!roles.is_empty()).then(|| {
-            Finding::warning("roles", format_list(&roles)).advise(
+            Finding::warning("roles", format_list(&roles)).with_advice(
                 "Events that such a role emits in SQL can be lost in a crash, although its commit succeeded. \
                  Undo it where that matters: ALTER ROLE … RESET synchronous_commit, or ALTER ROLE … IN \
                  DATABASE … RESET synchronous_commit.",
@@ -172,7 +172,7 @@ impl SettingRule {
         }
         let found = format!("{value}: {}", self.consequence);
         let advice = doctor.advice_for(self, source);
-        Some(Finding { name: self.name, verdict: self.verdict, found, advice: Some(advice) })
+        Some(Finding { name: self.name, severity: self.verdict, observation: found, advice: Some(advice) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Checks the store's own tables: nodes, the outbox, and dead rows.
 
-use pointsman_store::finding::{Finding, age, size};
+use pointsman_store::finding::{Finding, format_age, format_bytes};
 
 use super::{CheckResult, Doctor, format_list};
 use crate::session::query;
@@ -26,7 +26,7 @@ impl Doctor {
             let (name, seconds): (String, f64) = (row.try_get(0)?, row.try_get(1)?);
             match (row.try_get(2)?, seconds > SILENT_SECONDS) {
                 (true, _) => copied.push(name),
-                (false, true) => silent.push(format!("{name} for {}", age(seconds))),
+                (false, true) => silent.push(format!("{name} for {}", format_age(seconds))),
                 (false, false) => live.push(name),
             }
         }
@@ -43,7 +43,7 @@ impl Doctor {
         }
         let finding = match silent.is_empty() {
             true => Finding::ok("nodes", found),
-            false => Finding::warning("nodes", format!("{found}; silent: {}", format_list(&silent))).advise(
+            false => Finding::warning("nodes", format!("{found}; silent: {}", format_list(&silent))).with_advice(
                 "If it was killed: its tasks go to the other nodes, or to the next node that starts. If it \
                  is running: check its log and its clock.",
             ),
@@ -59,13 +59,13 @@ impl Doctor {
             if waiting > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { waiting.to_string() };
         let found = match waiting {
             0 => "empty".into(),
-            1 => format!("1 event waiting for {}", age(seconds)),
-            _ => format!("{count_text} events waiting, the first for {}", age(seconds)),
+            1 => format!("1 event waiting for {}", format_age(seconds)),
+            _ => format!("{count_text} events waiting, the first for {}", format_age(seconds)),
         };
         let outbox = match (seconds > STUCK_SECONDS, nodes) {
             (false, _) => Finding::ok("outbox", found),
-            (true, Some(0)) => Finding::warning("outbox", found).advise("Start a node: it drains them."),
-            (true, _) => Finding::warning("outbox", found).advise(
+            (true, Some(0)) => Finding::warning("outbox", found).with_advice("Start a node: it drains them."),
+            (true, _) => Finding::warning("outbox", found).with_advice(
                 "A node should have drained them by now: check the nodes' logs, and the transactions above.",
             ),
         };
@@ -81,7 +81,7 @@ impl Doctor {
             _ => {
                 let rows = if count == 1 { "row" } else { "rows" };
                 let found = format!("{count} {rows} of the outbox could not become events, the last: {last}");
-                Finding::warning("refused", found).advise(
+                Finding::warning("refused", found).with_advice(
                     "List them: SELECT n, type, reason FROM pointsman.outbox_refused. Programs that insert into \
                      the outbox should call pointsman.emit instead, which reports errors at once.",
                 )
@@ -95,8 +95,8 @@ impl Doctor {
             let (name, live, dead): (&str, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             let (bytes, vacuumed): (i64, Option<f64>) = (row.try_get(3)?, row.try_get(4)?);
             let is_autovacuum_off: bool = row.try_get(5)?;
-            let when = vacuumed.map_or("never".into(), |seconds| format!("{} ago", age(seconds)));
-            let bytes = size(bytes.unsigned_abs());
+            let when = vacuumed.map_or("never".into(), |seconds| format!("{} ago", format_age(seconds)));
+            let bytes = format_bytes(bytes.unsigned_abs());
             let found = format!("{name}: {live} live rows, {dead} dead, {bytes}, vacuumed {when}");
             if is_autovacuum_off || needs_vacuum(live, dead, vacuumed) {
                 let why = if is_autovacuum_off {
@@ -108,7 +108,7 @@ impl Doctor {
                     "{why}Find out what blocks vacuum (transactions, prepared transactions, slots), then: \
                      VACUUM pointsman.{name}"
                 );
-                findings.push(Finding::warning("tables", found).advise(advice));
+                findings.push(Finding::warning("tables", found).with_advice(advice));
             }
         }
         if findings.is_empty() {

@@ -14,11 +14,11 @@ mod row;
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
-use pointsman_core::store::{Emission, Sequenced};
+use pointsman_core::store::{EmitBatch, SequencedEvent};
 use pointsman_core::{EventId, Json, NewEvent, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::tables::Tables;
-use pointsman_store::{Room, Txn};
+use pointsman_store::{ClaimSlots, Txn};
 use uuid::Uuid;
 
 use crate::error::{fault_text, is_value_rejected};
@@ -140,15 +140,15 @@ fn insert_refused_row(tables: &PgTables, row: OutboxRow, reason: String, now: Ti
 /// jobs of the commit.
 fn journal_emission(
     txn: &mut Txn<'_, PgTables>,
-    emission: Emission,
+    emission: EmitBatch,
     now: Timestamp,
 ) -> Result<std::result::Result<EventId, String>> {
-    let Emission { events, idempotency } = emission;
+    let EmitBatch { events, idempotency } = emission;
     if let Some(used) = &idempotency
-        && let Some((_, answer)) = txn.tables.answer(&used.tenant, &used.key)?
+        && let Some((_, answer)) = txn.tables.read_idempotency_record(&used.tenant, &used.key)?
     {
         let reason = format!("idempotency_key: the idempotency key {:?} was used before", used.key);
-        let earlier: Vec<Sequenced> = serde_json::from_str(&answer).unwrap_or_default();
+        let earlier: Vec<SequencedEvent> = serde_json::from_str(&answer).unwrap_or_default();
         let Some(event) = earlier.last().map(|event| event.id) else {
             return Ok(Err(format!("{reason} for another request")));
         };
@@ -159,10 +159,10 @@ fn journal_emission(
             Err(format!("{reason} with other content, for event {event}"))
         });
     }
-    let sequenced = txn.journal(events, &mut Room::default(), now)?;
+    let sequenced = txn.append_events(events, &mut ClaimSlots::default(), now)?;
     if let Some(used) = &idempotency {
         let answer = serde_json::to_string(&sequenced).map_err(Fault::damaged)?;
-        txn.tables.put_answer(used, &answer, now)?;
+        txn.tables.write_idempotency_record(used, &answer, now)?;
     }
     last_event_id(&sequenced).map(Ok)
 }
@@ -171,13 +171,13 @@ fn journal_emission(
 /// not count. The content of a pruned event is unknown: the equal key decides.
 fn has_same_content(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -> Result<bool> {
     let Some(new) = new else { return Ok(false) };
-    let Some(event) = tables.event(event)? else { return Ok(true) };
+    let Some(event) = tables.read_event(event)? else { return Ok(true) };
     let value = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();
     Ok((&event.kind, &event.key, &event.sub, &event.context) == (&new.kind, &new.key, &new.sub, &new.context)
         && value(&event.value) == value(&new.value))
 }
 
-fn last_event_id(events: &[Sequenced]) -> Result<EventId> {
+fn last_event_id(events: &[SequencedEvent]) -> Result<EventId> {
     events.last().map(|event| event.id).ok_or_else(|| Fault::damaged("an emission without events"))
 }
 

@@ -29,7 +29,7 @@ impl RefusedRows {
     pub(crate) fn add(&self, drained: &DrainResult) {
         self.count.fetch_add(drained.refused.len() as u64, Ordering::Relaxed);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        drained.refused.iter().for_each(|(n, reason)| log.add(|| format!("row {n}: {reason}")));
+        drained.refused.iter().for_each(|(n, reason)| log.count_entry(|| format!("row {n}: {reason}")));
     }
 
     /// Sets how many rows the table contains.
@@ -39,7 +39,7 @@ impl RefusedRows {
 
     /// Logs rows that were set aside, if the last such line is long enough ago.
     pub(crate) fn log_if_due(&self) {
-        let due = self.log.lock().unwrap_or_else(PoisonError::into_inner).take_due(Instant::now());
+        let due = self.log.lock().unwrap_or_else(PoisonError::into_inner).take_due_line(Instant::now());
         if let Some((rows, example)) = due {
             tracing::warn!(
                 rows,

@@ -1,8 +1,8 @@
 //! A row of the outbox, and its conversion to an event.
 
-use pointsman_core::event::MAX_DEPTH;
-use pointsman_core::store::{Emission, Idempotency};
-use pointsman_core::wire::{EventBody, Fault};
+use pointsman_core::event::MAX_CAUSE_DEPTH;
+use pointsman_core::event_json::{EventBody, JsonError};
+use pointsman_core::store::{EmitBatch, IdempotencyKey};
 use pointsman_core::{Cause, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::Result;
 use serde::Serialize;
@@ -53,7 +53,7 @@ impl OutboxRow {
     }
 
     /// Converts the row. `emit` has checked it in SQL, but it may have been inserted manually.
-    pub(super) fn to_emission(&self, now: Timestamp) -> std::result::Result<Emission, Fault> {
+    pub(super) fn to_emission(&self, now: Timestamp) -> std::result::Result<EmitBatch, JsonError> {
         let body = EventBody {
             kind: Some(to_raw_json("/type", &self.kind)?),
             key: self.key.as_ref().map(|key| to_raw_json("/key", key)).transpose()?,
@@ -64,33 +64,33 @@ impl OutboxRow {
             priority: Some(to_raw_json("/priority", &self.priority)?),
             ..EventBody::default()
         };
-        let mut event = body.into_event(now, &Tenant::default())?;
+        let mut event = body.into_new_event(now, &Tenant::default())?;
         event.due = self.due.map(parse_due).transpose()?;
         event.cause = self.parse_cause()?;
         let idempotency = match &self.idempotency_key {
             Some(key) => Some(self.parse_idempotency(key, event.tenant.clone())?),
             None => None,
         };
-        Ok(Emission { events: vec![event], idempotency })
+        Ok(EmitBatch { events: vec![event], idempotency })
     }
 
-    fn parse_cause(&self) -> std::result::Result<Option<Cause>, Fault> {
+    fn parse_cause(&self) -> std::result::Result<Option<Cause>, JsonError> {
         let (event, Some(task), depth) = self.cause else { return Ok(None) };
-        let depth = u16::try_from(depth.unwrap_or(0)).ok().filter(|depth| *depth <= MAX_DEPTH);
+        let depth = u16::try_from(depth.unwrap_or(0)).ok().filter(|depth| *depth <= MAX_CAUSE_DEPTH);
         let depth =
-            depth.ok_or_else(|| Fault::new("/cause_depth", "too many events that cause each other"))?;
+            depth.ok_or_else(|| JsonError::new("/cause_depth", "too many events that cause each other"))?;
         Ok(Some(Cause { event: event.map(EventId::from_i64), task: TaskSeq(task), depth }))
     }
 
-    fn parse_idempotency(&self, key: &str, tenant: Tenant) -> std::result::Result<Idempotency, Fault> {
+    fn parse_idempotency(&self, key: &str, tenant: Tenant) -> std::result::Result<IdempotencyKey, JsonError> {
         if !is_idempotency_key(key) {
             let what = "an idempotency key has 1 to 255 printable ASCII characters";
-            return Err(Fault::new("/idempotency_key", what));
+            return Err(JsonError::new("/idempotency_key", what));
         }
         let digest = self.digest.as_deref().and_then(|digest| digest.try_into().ok());
         let digest =
-            digest.ok_or_else(|| Fault::new("/digest", "an idempotency key has a digest of 32 bytes"))?;
-        Ok(Idempotency { tenant, key: key.into(), digest })
+            digest.ok_or_else(|| JsonError::new("/digest", "an idempotency key has a digest of 32 bytes"))?;
+        Ok(IdempotencyKey { tenant, key: key.into(), request_digest: digest })
     }
 
     /// The parameters of the refused row, with the reason.
@@ -120,20 +120,20 @@ pub(crate) fn is_idempotency_key(key: &str) -> bool {
     (1..=255).contains(&key.len()) && key.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
-fn to_raw_json(pointer: &str, value: &impl Serialize) -> std::result::Result<Box<RawValue>, Fault> {
-    to_raw_value(value).map_err(|e| Fault::new(pointer, e))
+fn to_raw_json(pointer: &str, value: &impl Serialize) -> std::result::Result<Box<RawValue>, JsonError> {
+    to_raw_value(value).map_err(|e| JsonError::new(pointer, e))
 }
 
-fn parse_raw_json(pointer: &str, text: &str) -> std::result::Result<Box<RawValue>, Fault> {
-    RawValue::from_string(text.into()).map_err(|e| Fault::new(pointer, format!("not JSON: {e}")))
+fn parse_raw_json(pointer: &str, text: &str) -> std::result::Result<Box<RawValue>, JsonError> {
+    RawValue::from_string(text.into()).map_err(|e| JsonError::new(pointer, format!("not JSON: {e}")))
 }
 
-fn parse_due(micros: i64) -> std::result::Result<Timestamp, Fault> {
+fn parse_due(micros: i64) -> std::result::Result<Timestamp, JsonError> {
     let due = Timestamp::from_micros(micros);
     let is_valid = (Timestamp::MIN..=Timestamp::MAX).contains(&due);
     is_valid
         .then_some(due)
-        .ok_or_else(|| Fault::new("/due", format!("{micros} is not a time before the year 10000")))
+        .ok_or_else(|| JsonError::new("/due", format!("{micros} is not a time before the year 10000")))
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_row_becomes_the_event_that_was_emitted() {
-        let Emission { mut events, idempotency } = sample_row().to_emission(NOW).unwrap();
+        let EmitBatch { mut events, idempotency } = sample_row().to_emission(NOW).unwrap();
         let event = events.remove(0);
         assert_eq!((event.kind.as_str(), event.tenant.as_str()), ("a.b", "shop"));
         assert_eq!(event.key.unwrap().as_str(), "k \"1\"");
@@ -171,12 +171,12 @@ mod tests {
         assert_eq!(event.context["ip"], "::1");
         assert_eq!((event.due, event.priority.get()), (Some(Timestamp::from_micros(7)), 200));
         let idempotency = idempotency.unwrap();
-        assert_eq!((idempotency.key.as_str(), idempotency.digest), ("once", [3; 32]));
+        assert_eq!((idempotency.key.as_str(), idempotency.request_digest), ("once", [3; 32]));
     }
 
     #[test]
     fn the_cause_is_kept() {
-        let Emission { events, .. } =
+        let EmitBatch { events, .. } =
             OutboxRow { cause: (Some(5), Some(7), Some(2)), ..sample_row() }.to_emission(NOW).unwrap();
         let cause = Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 };
         assert_eq!(events[0].cause, Some(cause));

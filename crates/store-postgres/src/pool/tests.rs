@@ -1,4 +1,4 @@
-use pointsman_testing::{Postgres, Proxy, Settings, shared};
+use pointsman_testing::{PostgresServer, PostgresSettings, Proxy, shared_postgres};
 
 use super::*;
 use crate::rows::read_column;
@@ -21,7 +21,7 @@ async fn backend_pid(pool: &Pool) -> store::Result<i32> {
 
 #[tokio::test]
 async fn connections_are_reused() {
-    let pool = open_pool(&shared().unwrap().create_database().unwrap(), 1);
+    let pool = open_pool(&shared_postgres().unwrap().create_database().unwrap(), 1);
     let first = backend_pid(&pool).await.unwrap();
     for _ in 0..10 {
         assert_eq!(backend_pid(&pool).await.unwrap(), first);
@@ -30,7 +30,7 @@ async fn connections_are_reused() {
 
 #[tokio::test]
 async fn a_read_transaction_sees_one_snapshot() {
-    let url = shared().unwrap().create_database().unwrap();
+    let url = shared_postgres().unwrap().create_database().unwrap();
     let pool = open_pool(&url, 2);
     let make = "CREATE TABLE seen (n integer); INSERT INTO seen VALUES (1)";
     pool.read_statement((), move |session, ()| {
@@ -57,27 +57,27 @@ async fn a_read_transaction_sees_one_snapshot() {
 
 #[tokio::test]
 async fn a_read_is_retried_on_a_new_connection_after_a_disconnect() {
-    let server = Postgres::start(Settings::default()).unwrap();
+    let server = PostgresServer::start(PostgresSettings::default()).unwrap();
     let url = server.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap().to_string();
     let proxy = Proxy::start(server.address()).unwrap();
     let pool = open_pool(&server.url_through(&proxy, &database).unwrap(), 1);
     let first = backend_pid(&pool).await.unwrap();
-    proxy.cut();
+    proxy.close_connections();
     assert_ne!(backend_pid(&pool).await.unwrap(), first);
     let second = backend_pid(&pool).await.unwrap();
     server.query("postgres", &format!("SELECT pg_terminate_backend({second})")).unwrap();
     assert_ne!(backend_pid(&pool).await.unwrap(), second);
-    proxy.refuse(true).unwrap();
-    proxy.cut();
+    proxy.refuse_connections(true).unwrap();
+    proxy.close_connections();
     assert!(matches!(backend_pid(&pool).await, Err(StoreError::Unavailable(_))));
-    proxy.refuse(false).unwrap();
+    proxy.refuse_connections(false).unwrap();
     backend_pid(&pool).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_canceled_read_leaves_no_open_transaction() {
-    let url = shared().unwrap().create_database().unwrap();
+    let url = shared_postgres().unwrap().create_database().unwrap();
     let pool = open_pool(&url, 1);
     let first = backend_pid(&pool).await.unwrap();
     let (started, has_started) = tokio::sync::oneshot::channel::<()>();
@@ -99,14 +99,14 @@ async fn a_canceled_read_leaves_no_open_transaction() {
     assert_eq!(backend_pid(&pool).await.unwrap(), first, "the connection was not thrown away");
     let _returned = pool.permits.acquire().await.unwrap();
     let state = format!("SELECT state FROM pg_stat_activity WHERE pid = {first}");
-    let state = shared().unwrap().query("postgres", &state).unwrap();
+    let state = shared_postgres().unwrap().query("postgres", &state).unwrap();
     assert_eq!(state[0][0].as_deref(), Some("idle"), "it stands in no transaction");
 }
 
 #[tokio::test]
 async fn connecting_is_retried_while_the_server_has_too_many_connections() {
-    let settings = Settings { max_connections: 6, ..Settings::default() };
-    let server = Postgres::start(settings).unwrap();
+    let settings = PostgresSettings { max_connections: 6, ..PostgresSettings::default() };
+    let server = PostgresServer::start(settings).unwrap();
     let url = server.create_database().unwrap();
     let role = "CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain";
     server.query("postgres", role).unwrap();

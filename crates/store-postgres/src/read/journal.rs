@@ -3,31 +3,31 @@
 use std::sync::Arc;
 
 use futures::future::{try_join, try_join4};
-use pointsman_core::journal::{Extent, Page};
-use pointsman_core::store::{EventView, MOST_CAUSED, ObjectView, Read};
+use pointsman_core::journal::{EventPage, JournalRange};
+use pointsman_core::store::{EventView, JournalQuery, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::views::{JournalPage, PAGE_BYTES, object_view, weight};
+use pointsman_store::views::{JournalPageBuilder, MAX_PAGE_BYTES, build_object_view, event_size};
 use tokio_postgres::Row;
 
-use super::{ChunkSize, MAX_PAGE_BYTES, tasks, to_sql_limit};
+use super::{ChunkSize, SQL_MAX_PAGE_BYTES, tasks, to_sql_limit};
 use crate::rows::{read_column, read_event};
 use crate::session::{Session, query};
 
-pub(super) async fn read_extent(session: &Session) -> Result<Extent> {
+pub(super) async fn read_extent(session: &Session) -> Result<JournalRange> {
     let rows = session.query(query!("read/extent"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("there is no sequencer"))?;
     let (forgotten, newest) =
         (EventId::from_i64(read_column(row, 0)?), EventId::from_i64(read_column(row, 1)?));
-    Ok(Extent { forgotten, head: newest.max(forgotten) })
+    Ok(JournalRange { expired_up_to: forgotten, head: newest.max(forgotten) })
 }
 
-pub(super) async fn read_page(session: &Session, read: &Read) -> Result<Page> {
+pub(super) async fn read_page(session: &Session, read: &JournalQuery) -> Result<EventPage> {
     let mut chunk = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
     let (extent, mut rows) =
         try_join(read_extent(session), fetch_events(session, read, after, until, chunk)).await?;
-    let mut page = JournalPage::new(read, extent);
+    let mut page = JournalPageBuilder::new(read, extent);
     loop {
         for row in &rows {
             let event = read_event(row, 0)?;
@@ -36,13 +36,13 @@ pub(super) async fn read_page(session: &Session, read: &Read) -> Result<Page> {
             } else {
                 after = event.id;
             }
-            if !page.take(event) {
-                return Ok(page.page());
+            if !page.push_event(event) {
+                return Ok(page.into_page());
             }
         }
         let bytes = rows.last().map_or(Ok(0), |last| read_column(last, 11))?;
         if chunk.is_last(&rows, bytes) {
-            return Ok(page.page());
+            return Ok(page.into_page());
         }
         chunk = chunk.grown();
         rows = fetch_events(session, read, after, until, chunk).await?;
@@ -51,7 +51,7 @@ pub(super) async fn read_page(session: &Session, read: &Read) -> Result<Page> {
 
 async fn fetch_events(
     session: &Session,
-    read: &Read,
+    read: &JournalQuery,
     after: EventId,
     until: EventId,
     chunk: ChunkSize,
@@ -63,7 +63,7 @@ async fn fetch_events(
     let tenant = read.filter.tenant.as_ref().map(Tenant::as_str);
     let key = read.filter.key.as_ref().map(ObjectKey::as_str);
     let (after, until) = (after.as_i64(), until.as_i64());
-    Ok(session.query(query, &[&after, &until, &chunk.rows(), &tenant, &key, &MAX_PAGE_BYTES]).await?)
+    Ok(session.query(query, &[&after, &until, &chunk.rows(), &tenant, &key, &SQL_MAX_PAGE_BYTES]).await?)
 }
 
 pub(super) async fn event_view(session: &Session, id: EventId) -> Result<Option<EventView>> {
@@ -76,7 +76,7 @@ pub(super) async fn event_view(session: &Session, id: EventId) -> Result<Option<
     .await?;
     let Some(event) = event else { return Ok(None) };
     let tasks = tasks::list_tasks_with_attempts(session, &seqs).await?;
-    Ok(Some(EventView { event: Arc::new(event), tasks, caused: found, extent }))
+    Ok(Some(EventView { event: Arc::new(event), tasks, caused_events: found, journal_range: extent }))
 }
 
 /// Finds an event that has not expired.
@@ -96,15 +96,16 @@ async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Ev
     let mut found: Vec<Arc<Event>> = Vec::new();
     let mut causes = vec![id.as_i64()];
     let mut bytes = 0;
-    while !causes.is_empty() && found.len() < MOST_CAUSED && bytes < PAGE_BYTES {
-        let (rows, room) = (to_sql_limit(MOST_CAUSED - found.len()), to_sql_limit(PAGE_BYTES - bytes));
+    while !causes.is_empty() && found.len() < MAX_CAUSED_EVENTS && bytes < MAX_PAGE_BYTES {
+        let (rows, room) =
+            (to_sql_limit(MAX_CAUSED_EVENTS - found.len()), to_sql_limit(MAX_PAGE_BYTES - bytes));
         let query = query!("read/caused_events", INT8_ARRAY, INT8, INT8);
         let rows = session.query(query, &[&causes, &rows, &room]).await?;
         causes.clear();
         for row in &rows {
             let event = read_event(row, 0)?;
             causes.push(event.id.as_i64());
-            bytes += weight(&event);
+            bytes += event_size(&event);
             found.push(Arc::new(event));
         }
     }
@@ -124,11 +125,11 @@ pub(super) async fn read_object(
         async { Ok(session.query(query!("read/object_last_event", TEXT, TEXT), &[&tenant, &key]).await?) };
     let events = async {
         let query = query!("read/object_events", TEXT, TEXT, INT8, INT8);
-        Ok(session.query(query, &[&tenant, &key, &to_sql_limit(limit), &MAX_PAGE_BYTES]).await?)
+        Ok(session.query(query, &[&tenant, &key, &to_sql_limit(limit), &SQL_MAX_PAGE_BYTES]).await?)
     };
     let (extent, last, events, lanes) = try_join4(read_extent(session), last, events, lanes).await?;
     let Some(last) = last.first() else { return Ok(None) };
     let events = events.iter().take(limit).map(|row| read_event(row, 0).map(Arc::new));
     let last = EventId::from_i64(read_column(last, 0)?);
-    Ok(Some(object_view(last, events.collect::<Result<_>>()?, lanes, extent)))
+    Ok(Some(build_object_view(last, events.collect::<Result<_>>()?, lanes, extent)))
 }

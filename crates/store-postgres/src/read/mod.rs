@@ -12,16 +12,16 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::try_join;
 use pointsman_core::chain::OrderKey;
-use pointsman_core::journal::{Extent, Page, PathFilter};
+use pointsman_core::journal::{EventPage, JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderCursor, OrderPage, OrderView,
-    QueueView, Read, Result, TaskFilter, TaskPage,
+    AuditEntry, ChainView, EventView, FirePage, JournalQuery, LogPage, NodeView, ObjectView, OrderCursor,
+    OrderPage, OrderView, QueueView, Result, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
-use pointsman_store::Reads;
-use pointsman_store::views::PAGE_BYTES;
+use pointsman_store::StoreReader;
+use pointsman_store::views::MAX_PAGE_BYTES;
 use tokio_postgres::Row;
 
 use crate::Postgres;
@@ -53,11 +53,11 @@ impl ChunkSize {
     /// True if no rows follow: fewer were returned than requested, and they were not cut off by size. `bytes` is their
     /// size up to the last row.
     fn is_last(self, rows: &[Row], bytes: i64) -> bool {
-        rows.len() < self.0 && bytes < MAX_PAGE_BYTES
+        rows.len() < self.0 && bytes < SQL_MAX_PAGE_BYTES
     }
 }
 
-const MAX_PAGE_BYTES: i64 = PAGE_BYTES as i64;
+const SQL_MAX_PAGE_BYTES: i64 = MAX_PAGE_BYTES as i64;
 
 /// Converts a limit to PostgreSQL's type.
 fn to_sql_limit(limit: usize) -> i64 {
@@ -65,14 +65,14 @@ fn to_sql_limit(limit: usize) -> i64 {
 }
 
 #[async_trait]
-impl Reads for Postgres {
+impl StoreReader for Postgres {
     type Tables = PgTables;
 
-    async fn extent(&self) -> Result<Extent> {
+    async fn extent(&self) -> Result<JournalRange> {
         self.pool.read_statement((), |session, ()| journal::read_extent(session).boxed()).await
     }
 
-    async fn page(&self, read: Read) -> Result<Page> {
+    async fn journal_page(&self, read: JournalQuery) -> Result<EventPage> {
         self.pool.read_transaction(read, |session, read| journal::read_page(session, read).boxed()).await
     }
 
@@ -109,7 +109,7 @@ impl Reads for Postgres {
             .await
     }
 
-    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
+    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
         let input = (before, limit);
         let entries = self.pool.read_statement(input, |session, (before, limit)| {
             registry::list_audit_entries(session, *before, *limit).boxed()
@@ -117,7 +117,7 @@ impl Reads for Postgres {
         entries.await
     }
 
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
         let read = self.pool.read_transaction(id.clone(), |session, id| {
             async move {
                 let (task, extent) =
@@ -136,7 +136,7 @@ impl Reads for Postgres {
         read.await
     }
 
-    async fn lost(&self, leased: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn lost_leases(&self, leased: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         self.pool
             .read_statement(leased, |session, leased| tasks::list_lost_fences(session, leased).boxed())
             .await
@@ -149,7 +149,7 @@ impl Reads for Postgres {
         read.await
     }
 
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
         let input = (tenant.clone(), key.clone());
         self.pool
             .read_transaction(input, |session, (tenant, key)| {
@@ -184,7 +184,7 @@ impl Reads for Postgres {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, Extent)> {
+    ) -> Result<(OrderStatistics, JournalRange)> {
         let read = self.pool.read_transaction(
             (path.clone(), tenant.cloned(), now),
             |session, (path, tenant, now)| {
@@ -194,7 +194,7 @@ impl Reads for Postgres {
         read.await
     }
 
-    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
+    async fn chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
         self.pool.read_transaction((), |session, ()| orders::list_chain_views(session).boxed()).await
     }
 
@@ -211,12 +211,12 @@ impl Reads for Postgres {
         read.await
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn storage_warnings(&self) -> Vec<String> {
         self.refused_rows.warnings()
     }
 
     fn close(&self) {
-        self.background_jobs.stop();
+        self.background_jobs.abort_all();
         self.pool.close();
         self.units_of_work.close();
     }

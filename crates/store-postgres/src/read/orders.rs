@@ -3,22 +3,24 @@
 use std::collections::HashMap;
 
 use futures::future::{try_join, try_join3};
-use pointsman_core::chain::{NodeId, OrderKey};
-use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::chain::{ChainNodeId, OrderKey};
+use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
 use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
-use pointsman_core::task::{QueueOf, Realm};
+use pointsman_core::task::{QueueSubject, TaskIdNamespace};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
-use pointsman_store::Chains;
+use pointsman_store::ChainRegistry;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::Known;
-use pointsman_store::views::{OrderPaging, StepColumns, Surroundings, chain_view, key_range};
+use pointsman_store::row::ChainRow;
+use pointsman_store::views::{
+    OrderPageBuilder, StepTaskColumns, ViewEnvironment, build_chain_view, order_key_range,
+};
 use tokio_postgres::Row;
 
 use super::journal::read_extent;
 use super::registry::list_rules;
 use super::tasks::read_task_id_namespace;
-use super::{ChunkSize, MAX_PAGE_BYTES};
+use super::{ChunkSize, SQL_MAX_PAGE_BYTES};
 use crate::rows::{
     ORDER_COLUMNS, read_chain, read_column, read_optional_phase, read_optional_time, read_order,
 };
@@ -29,13 +31,13 @@ const ALLOW_TABLE_SCANS: &str =
     "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on";
 
 /// Reads what all order views need: chains, rules and the task id namespace.
-pub(super) async fn read_order_context(session: &Session) -> Result<Surroundings> {
+pub(super) async fn read_order_context(session: &Session) -> Result<ViewEnvironment> {
     let (chains, rules, realm) =
         try_join3(list_chains(session), list_rules(session), read_task_id_namespace(session)).await?;
-    Ok(Surroundings { chains: Chains::of(chains), rules, realm })
+    Ok(ViewEnvironment { chains: ChainRegistry::from_rows(chains), rules, task_id_namespace: realm })
 }
 
-async fn list_chains(session: &Session) -> Result<Vec<Known>> {
+async fn list_chains(session: &Session) -> Result<Vec<ChainRow>> {
     session.query(query!("write/chains"), &[]).await?.iter().map(read_chain).collect()
 }
 
@@ -43,7 +45,7 @@ pub(super) async fn find_order(
     session: &Session,
     tenant: &Tenant,
     key: &OrderKey,
-) -> Result<Option<(OrderView, Extent)>> {
+) -> Result<Option<(OrderView, JournalRange)>> {
     let (key, tenant) = (key.to_string(), tenant.as_str());
     let rows = async { Ok(session.query(query!("read/order", TEXT, TEXT), &[&key, &tenant]).await?) };
     let (extent, context, rows) = try_join3(read_extent(session), read_order_context(session), rows).await?;
@@ -94,18 +96,18 @@ async fn list_matching_orders(
     let (extent, context, mut rows) =
         try_join3(read_extent(session), read_order_context(session), fetch_orders(session, &query, chunk))
             .await?;
-    let mut page = OrderPaging::new(limit, extent);
+    let mut page = OrderPageBuilder::new(limit, extent);
     loop {
         for row in &rows {
             let key: &str = read_column(row, 1)?;
             query.after = (key.into(), read_column(row, 3)?);
-            if query.path.matches(key) && !page.take(order_view(&context, row)?) {
-                return Ok(page.page());
+            if query.path.matches(key) && !page.try_push_order(order_view(&context, row)?) {
+                return Ok(page.into_page());
             }
         }
         let bytes = rows.last().map_or(Ok(0), |last| read_column(last, ORDER_COLUMNS + 8))?;
         if chunk.is_last(&rows, bytes) {
-            return Ok(page.page());
+            return Ok(page.into_page());
         }
         chunk = chunk.grown();
         rows = fetch_orders(session, &query, chunk).await?;
@@ -114,43 +116,47 @@ async fn list_matching_orders(
 
 async fn fetch_orders(session: &Session, order_query: &OrderQuery<'_>, chunk: ChunkSize) -> Result<Vec<Row>> {
     let OrderQuery { path, tenant, after: (after_key, after_tenant), with_values } = order_query;
-    let (low, high) = key_range(path);
+    let (low, high) = order_key_range(path);
     let tenant = tenant.map(Tenant::as_str);
     let query = query!("read/orders", TEXT, TEXT, TEXT, TEXT, INT8, BOOL, INT8, TEXT);
     let params: QueryParams<'_> =
-        &[after_key, &low, &high, &tenant, &chunk.rows(), with_values, &MAX_PAGE_BYTES, after_tenant];
+        &[after_key, &low, &high, &tenant, &chunk.rows(), with_values, &SQL_MAX_PAGE_BYTES, after_tenant];
     Ok(session.query(query, params).await?)
 }
 
 /// Decodes an order, followed by phase, due time, retries and handler of its task, and the task that suspended it:
 /// handler, queue kind, whether it is active, error.
-fn order_view(context: &Surroundings, row: &Row) -> Result<OrderView> {
+fn order_view(context: &ViewEnvironment, row: &Row) -> Result<OrderView> {
     let order = read_order(row, 0)?.order;
     let handler: Option<&str> = read_column(row, ORDER_COLUMNS + 3)?;
-    let step = StepColumns {
+    let step = StepTaskColumns {
         phase: read_optional_phase(row, ORDER_COLUMNS)?,
         due: read_optional_time(row, ORDER_COLUMNS + 1)?,
         retries: read_column::<Option<i64>>(row, ORDER_COLUMNS + 2)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        failed: failed_task(&order, row, context.realm)?,
+        failed_task: failed_task(&order, row, context.task_id_namespace)?,
     };
-    Ok(context.view(order, step))
+    Ok(context.order_view(order, step))
 }
 
-fn failed_task(order: &Order, row: &Row, realm: Realm) -> Result<Option<(TaskId, Option<String>)>> {
-    let (Some(seq), Some(handler)) = (order.halted_by, read_column::<Option<&str>>(row, ORDER_COLUMNS + 4)?)
+fn failed_task(order: &Order, row: &Row, realm: TaskIdNamespace) -> Result<Option<(TaskId, Option<String>)>> {
+    let (Some(seq), Some(handler)) =
+        (order.suspended_by_task, read_column::<Option<&str>>(row, ORDER_COLUMNS + 4)?)
     else {
         return Ok(None);
     };
     let queue_kind: &str = read_column(row, ORDER_COLUMNS + 5)?;
     let collection = match read_column(row, ORDER_COLUMNS + 6)? {
-        true => match QueueOf::read(queue_kind).map_err(Fault::damaged)? {
-            QueueOf::Node { node, .. } => node.to_string(),
-            other @ (QueueOf::Events | QueueOf::Collection(_)) => other.text(),
+        true => match QueueSubject::from_text(queue_kind).map_err(Fault::damaged)? {
+            QueueSubject::ChainNode { node, .. } => node.to_string(),
+            other @ (QueueSubject::Events | QueueSubject::Collection(_)) => other.to_text(),
         },
         false => queue_kind.to_string(),
     };
-    Ok(Some((TaskId::new(handler, &collection, realm.uuid(seq)), read_column(row, ORDER_COLUMNS + 7)?)))
+    Ok(Some((
+        TaskId::new(handler, &collection, realm.uuid_of_seq(seq)),
+        read_column(row, ORDER_COLUMNS + 7)?,
+    )))
 }
 
 pub(super) async fn read_statistics(
@@ -158,11 +164,11 @@ pub(super) async fn read_statistics(
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
-) -> Result<(OrderStatistics, Extent)> {
-    let (low, high) = key_range(path);
+) -> Result<(OrderStatistics, JournalRange)> {
+    let (low, high) = order_key_range(path);
     let (tenant, now) = (tenant.map(Tenant::as_str), now.micros());
     let match_kind = match path {
-        PathFilter::Everything | PathFilter::Below(_) => "all",
+        PathFilter::Everything | PathFilter::Subtree(_) => "all",
         PathFilter::ChildrenOf(_) => "children",
         PathFilter::Exactly(_) => "exactly",
     };
@@ -187,18 +193,18 @@ pub(super) async fn read_statistics(
     Ok((sum, extent))
 }
 
-pub(super) async fn list_chain_views(session: &Session) -> Result<(Vec<ChainView>, Extent)> {
+pub(super) async fn list_chain_views(session: &Session) -> Result<(Vec<ChainView>, JournalRange)> {
     let (extent, chains) = try_join(read_extent(session), list_chains(session)).await?;
     let counts = session.query(query!("read/orders_at_nodes"), &[]);
     let ((), counts) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), counts).await?;
-    let mut orders: HashMap<&str, Vec<(NodeId, u64)>> = HashMap::new();
+    let mut orders: HashMap<&str, Vec<(ChainNodeId, u64)>> = HashMap::new();
     for row in &counts {
-        let node = NodeId::new(read_column::<&str>(row, 1)?).map_err(Fault::damaged)?;
+        let node = ChainNodeId::new(read_column::<&str>(row, 1)?).map_err(Fault::damaged)?;
         orders.entry(read_column(row, 0)?).or_default().push((node, read_column::<i64>(row, 2)? as u64));
     }
     let views = chains.into_iter().filter_map(|chain| {
         let orders = orders.remove(chain.path().as_str()).unwrap_or_default();
-        chain_view(chain, orders)
+        build_chain_view(chain, orders)
     });
     Ok((views.collect(), extent))
 }

@@ -1,7 +1,7 @@
 //! Reads nodes, rules, audit entries and the fire ledger.
 
 use futures::future::try_join;
-use pointsman_core::store::{Abilities, Deed, FirePage, NodeView};
+use pointsman_core::store::{AuditEntry, FirePage, NodeCapabilities, NodeView};
 use pointsman_core::{Rule, ScheduleName, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use tokio_postgres::Row;
@@ -27,16 +27,16 @@ pub(crate) async fn list_nodes(session: &Session) -> Result<Vec<NodeView>> {
 
 fn read_node(row: &Row) -> Result<NodeView> {
     let abilities = match read_column(row, 5)? {
-        "" => Abilities::default(),
+        "" => NodeCapabilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
     };
     Ok(NodeView {
         id: read_column(row, 0)?,
         name: read_column(row, 1)?,
-        joined: read_time(row, 2)?,
-        heard: read_time(row, 3)?,
+        joined_at: read_time(row, 2)?,
+        last_heartbeat_at: read_time(row, 3)?,
         gone: read_column(row, 4)?,
-        abilities,
+        capabilities: abilities,
         running: read_column::<i64>(row, 6)? as u64,
     })
 }
@@ -49,16 +49,16 @@ pub(super) async fn list_audit_entries(
     session: &Session,
     before: Option<i64>,
     limit: usize,
-) -> Result<Vec<(i64, Deed)>> {
+) -> Result<Vec<(i64, AuditEntry)>> {
     let before = before.unwrap_or(i64::MAX);
     let rows =
         session.query(query!("read/audit_entries", INT8, INT8), &[&before, &to_sql_limit(limit)]).await?;
     let read_entry = |row: &Row| {
-        let entry = Deed {
+        let entry = AuditEntry {
             at: read_time(row, 1)?,
-            by: read_column(row, 2)?,
+            actor: read_column(row, 2)?,
             action: read_column(row, 3)?,
-            what: read_column(row, 4)?,
+            target: read_column(row, 4)?,
             detail: read_column(row, 5)?,
         };
         Ok((read_column(row, 0)?, entry))
@@ -78,5 +78,5 @@ pub(super) async fn list_fires(
         Ok(session.query(query, &[&schedule, &before, &to_sql_limit(limit)]).await?)
     };
     let (extent, rows) = try_join(read_extent(session), rows).await?;
-    Ok(FirePage { fires: rows.iter().map(read_fire).collect::<Result<_>>()?, extent })
+    Ok(FirePage { fires: rows.iter().map(read_fire).collect::<Result<_>>()?, journal_range: extent })
 }

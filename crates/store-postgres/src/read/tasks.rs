@@ -3,16 +3,18 @@
 use std::collections::{HashMap, VecDeque};
 
 use futures::future::{try_join, try_join3};
-use pointsman_core::store::{LaneView, LogPage, MOST_ATTEMPTS, QueueView, StoredLine, TaskFilter, TaskPage};
-use pointsman_core::task::{Attempt, LogLine, QueueOf, Realm, Task, TaskSeq};
+use pointsman_core::store::{
+    LaneView, LogPage, MAX_LISTED_ATTEMPTS, QueueView, StoredLogLine, TaskFilter, TaskPage,
+};
+use pointsman_core::task::{Attempt, LogLine, QueueSubject, Task, TaskIdNamespace, TaskSeq};
 use pointsman_core::{HandlerName, ObjectKey, TaskId, Tenant};
-use pointsman_store::LANES;
+use pointsman_store::LANES_PER_OBJECT;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Counts, level_of};
-use pointsman_store::tables::seq_of;
+use pointsman_store::row::{QueueCounts, decode_log_level};
+use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{
-    LANES_READ, LOG_BYTES, LiveNames, LiveRows, PastRows, TaskPaging, few_tasks, rows_wanted, task_of_live,
-    task_of_past, with_success,
+    ActiveRowFilter, ActiveTaskNames, ArchivedRowFilter, LANES_TO_READ, MAX_LOG_PAGE_BYTES, TaskPageBuilder,
+    add_success_attempt, choose_row_filters, page_of_tasks, task_from_active_row, task_from_archived_row,
 };
 use tokio_postgres::Row;
 
@@ -25,10 +27,10 @@ use crate::rows::{
 use crate::session::{Query, Session, query};
 
 /// Reads the namespace of the public task ids.
-pub(super) async fn read_task_id_namespace(session: &Session) -> Result<Realm> {
+pub(super) async fn read_task_id_namespace(session: &Session) -> Result<TaskIdNamespace> {
     let rows = session.query(query!("read/task_id_namespace"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("there is no realm"))?;
-    read_column::<&str>(row, 0)?.parse().map(Realm).map_err(Fault::damaged)
+    read_column::<&str>(row, 0)?.parse().map(TaskIdNamespace).map_err(Fault::damaged)
 }
 
 /// Finds an active or archived task with its attempts.
@@ -38,7 +40,7 @@ pub(crate) async fn find_task(session: &Session, seq: TaskSeq) -> Result<Option<
 
 /// Finds a task by its whole public id: the uuid alone is not enough.
 pub(super) async fn find_task_by_id(session: &Session, id: &TaskId) -> Result<Option<Task>> {
-    let Some(seq) = seq_of(read_task_id_namespace(session).await?, id) else { return Ok(None) };
+    let Some(seq) = decode_task_seq(read_task_id_namespace(session).await?, id) else { return Ok(None) };
     Ok(find_task(session, seq).await?.filter(|task| task.id == *id))
 }
 
@@ -47,7 +49,7 @@ pub(super) async fn list_tasks_with_attempts(session: &Session, seqs: &[TaskSeq]
     let (mut tasks, mut attempts) = try_join(list_tasks(session, seqs), list_attempts(session, seqs)).await?;
     for task in &mut tasks {
         let stored = attempts.remove(&task.seq.0).unwrap_or_default();
-        task.attempts = with_success(task, stored);
+        task.attempts = add_success_attempt(task, stored);
     }
     Ok(tasks)
 }
@@ -72,7 +74,7 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i6
     let seqs: Vec<i64> = seqs.iter().map(|seq| seq.0).collect();
     let query = query!("read/attempts", INT8_ARRAY, INT8);
     let mut attempts: HashMap<i64, Vec<Attempt>> = HashMap::new();
-    for row in &session.query(query, &[&seqs, &to_sql_limit(MOST_ATTEMPTS)]).await? {
+    for row in &session.query(query, &[&seqs, &to_sql_limit(MAX_LISTED_ATTEMPTS)]).await? {
         attempts.entry(read_column(row, 0)?).or_default().push(read_attempt(row, 1)?);
     }
     Ok(attempts)
@@ -80,26 +82,26 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i6
 
 /// Decodes an active task, followed by handler, tenant, the queue's kind, type and key of its event, key of its order,
 /// and the end of its last attempt.
-fn active_task_from_row(row: &Row, realm: Realm) -> Result<Task> {
+fn active_task_from_row(row: &Row, realm: TaskIdNamespace) -> Result<Task> {
     let live = read_active_task(row, 0)?;
     let names = (read_handler_name(row, ACTIVE_TASK_COLUMNS)?, read_tenant(row, ACTIVE_TASK_COLUMNS + 1)?);
-    let kind = QueueOf::read(read_column(row, ACTIVE_TASK_COLUMNS + 2)?).map_err(Fault::damaged)?;
+    let kind = QueueSubject::from_text(read_column(row, ACTIVE_TASK_COLUMNS + 2)?).map_err(Fault::damaged)?;
     let event = match (live.event, read_column::<Option<String>>(row, ACTIVE_TASK_COLUMNS + 3)?) {
         (Some(_), Some(kind)) => Some((kind, read_column(row, ACTIVE_TASK_COLUMNS + 4)?)),
         (Some(event), None) => return Err(Fault::damaged(format!("the event {event} of a task is gone"))),
         (None, _) => None,
     };
-    let names = LiveNames::new(names, &kind, event, read_column(row, ACTIVE_TASK_COLUMNS + 5)?);
-    task_of_live(
+    let names = ActiveTaskNames::new(names, &kind, event, read_column(row, ACTIVE_TASK_COLUMNS + 5)?);
+    task_from_active_row(
         live,
-        LiveNames { finished_at: read_optional_time(row, ACTIVE_TASK_COLUMNS + 6)?, ..names },
+        ActiveTaskNames { finished_at: read_optional_time(row, ACTIVE_TASK_COLUMNS + 6)?, ..names },
         realm,
     )
 }
 
 /// Decodes an archived task, followed by handler and tenant.
-fn archived_task_from_row(row: &Row, realm: Realm) -> Result<Task> {
-    task_of_past(
+fn archived_task_from_row(row: &Row, realm: TaskIdNamespace) -> Result<Task> {
+    task_from_archived_row(
         read_archived_task(row, 0)?,
         read_handler_name(row, ARCHIVED_TASK_COLUMNS)?,
         read_tenant(row, ARCHIVED_TASK_COLUMNS + 1)?,
@@ -111,8 +113,10 @@ fn archived_task_from_row(row: &Row, realm: Realm) -> Result<Task> {
 pub(super) async fn list_lanes(session: &Session, tenant: &Tenant, key: &ObjectKey) -> Result<Vec<LaneView>> {
     let rows = async {
         let query = query!("read/lanes", TEXT, TEXT, INT8, INT8, INT8);
-        let (tenant, key, counted) = (tenant.as_str(), key.as_str(), LaneView::COUNTED as i64);
-        Ok(session.query(query, &[&tenant, &key, &LANES, &to_sql_limit(LANES_READ), &counted]).await?)
+        let (tenant, key, counted) = (tenant.as_str(), key.as_str(), LaneView::COUNT_LIMIT as i64);
+        Ok(session
+            .query(query, &[&tenant, &key, &LANES_PER_OBJECT, &to_sql_limit(LANES_TO_READ), &counted])
+            .await?)
     };
     let (realm, rows) = try_join(read_task_id_namespace(session), rows).await?;
     let lane = |row: &Row| {
@@ -139,24 +143,24 @@ pub(super) async fn list_task_page(
 ) -> Result<TaskPage> {
     if let Some(event) = filter.event {
         let (extent, seqs) = try_join(read_extent(session), list_tasks_of_event(session, event)).await?;
-        return Ok(few_tasks(list_tasks(session, &seqs).await?, filter, before, limit, extent));
+        return Ok(page_of_tasks(list_tasks(session, &seqs).await?, filter, before, limit, extent));
     }
     let (extent, realm, is_of_source) =
         try_join3(read_extent(session), read_task_id_namespace(session), is_source(session, filter)).await?;
-    let (active, archived) = rows_wanted(filter, is_of_source);
+    let (active, archived) = choose_row_filters(filter, is_of_source);
     let mut active = TaskCursor::new(Some(active_tasks_query(active)), active_task_from_row, before, limit);
     let mut archived = TaskCursor::new(archived_tasks_query(archived), archived_task_from_row, before, limit);
-    let mut page = TaskPaging::new(filter, limit, extent);
+    let mut page = TaskPageBuilder::new(filter, limit, extent);
     let more = loop {
         try_join(active.fill(session, realm), archived.fill(session, realm)).await?;
         let next = if active.newest() > archived.newest() { &mut active } else { &mut archived };
         let Some(task) = next.buffer.pop_front() else { break false };
-        if !page.take(task) {
+        if !page.push_task(task) {
             try_join(active.fill(session, realm), archived.fill(session, realm)).await?;
             break active.newest().or(archived.newest()).is_some();
         }
     };
-    Ok(page.page(more))
+    Ok(page.into_page(more))
 }
 
 /// Lists the fences of the attempts that no longer lease their task.
@@ -172,20 +176,20 @@ async fn is_source(session: &Session, filter: &TaskFilter) -> Result<bool> {
     rows.first().map_or(Ok(false), |row| read_column(row, 0))
 }
 
-fn active_tasks_query(rows: LiveRows) -> &'static Query {
+fn active_tasks_query(rows: ActiveRowFilter) -> &'static Query {
     match rows {
-        LiveRows::All => query!("read/list_active", INT8, INT8),
-        LiveRows::Running => query!("read/list_running", INT8, INT8),
-        LiveRows::Stranded => query!("read/list_halted_or_missing", INT8, INT8),
+        ActiveRowFilter::All => query!("read/list_active", INT8, INT8),
+        ActiveRowFilter::Running => query!("read/list_running", INT8, INT8),
+        ActiveRowFilter::HaltedOrMissing => query!("read/list_halted_or_missing", INT8, INT8),
     }
 }
 
-fn archived_tasks_query(rows: PastRows) -> Option<&'static Query> {
+fn archived_tasks_query(rows: ArchivedRowFilter) -> Option<&'static Query> {
     match rows {
-        PastRows::All => Some(query!("read/list_archived", INT8, INT8)),
-        PastRows::None => None,
-        PastRows::OfSources => Some(query!("read/list_source_runs", INT8, INT8)),
-        PastRows::Failed => Some(query!("read/list_failed", INT8, INT8)),
+        ArchivedRowFilter::All => Some(query!("read/list_archived", INT8, INT8)),
+        ArchivedRowFilter::None => None,
+        ArchivedRowFilter::SourceRuns => Some(query!("read/list_source_runs", INT8, INT8)),
+        ArchivedRowFilter::Failed => Some(query!("read/list_failed", INT8, INT8)),
     }
 }
 
@@ -193,7 +197,7 @@ fn archived_tasks_query(rows: PastRows) -> Option<&'static Query> {
 struct TaskCursor {
     /// None: there are no more.
     query: Option<&'static Query>,
-    decode_task: fn(&Row, Realm) -> Result<Task>,
+    decode_task: fn(&Row, TaskIdNamespace) -> Result<Task>,
     buffer: VecDeque<Task>,
     before_seq: i64,
     chunk: ChunkSize,
@@ -202,7 +206,7 @@ struct TaskCursor {
 impl TaskCursor {
     fn new(
         query: Option<&'static Query>,
-        decode_task: fn(&Row, Realm) -> Result<Task>,
+        decode_task: fn(&Row, TaskIdNamespace) -> Result<Task>,
         before: Option<TaskSeq>,
         limit: usize,
     ) -> Self {
@@ -213,7 +217,7 @@ impl TaskCursor {
     }
 
     /// Fetches the next chunk if the buffer is empty.
-    async fn fill(&mut self, session: &Session, realm: Realm) -> Result<()> {
+    async fn fill(&mut self, session: &Session, realm: TaskIdNamespace) -> Result<()> {
         let Some(query) = self.query.filter(|_| self.buffer.is_empty()) else { return Ok(()) };
         let rows = session.query(query, &[&self.before_seq, &self.chunk.rows()]).await?;
         self.buffer = rows.iter().map(|row| (self.decode_task)(row, realm)).collect::<Result<_>>()?;
@@ -236,22 +240,24 @@ pub(super) async fn read_log_page(
     from: u64,
     limit: usize,
 ) -> Result<Option<LogPage>> {
-    let Some(seq) = seq_of(read_task_id_namespace(session).await?, id) else { return Ok(None) };
+    let Some(seq) = decode_task_seq(read_task_id_namespace(session).await?, id) else { return Ok(None) };
     let from = i64::try_from(from).unwrap_or(i64::MAX);
     let lines = async {
         let query = query!("read/log_lines", INT8, INT8, INT8, INT8);
-        Ok(session.query(query, &[&seq.0, &from, &to_sql_limit(limit), &to_sql_limit(LOG_BYTES)]).await?)
+        Ok(session
+            .query(query, &[&seq.0, &from, &to_sql_limit(limit), &to_sql_limit(MAX_LOG_PAGE_BYTES)])
+            .await?)
     };
     let (tasks, lines) = try_join(list_tasks(session, &[seq]), lines).await?;
     let Some(task) = tasks.into_iter().find(|task| task.id == *id) else { return Ok(None) };
     let lines = lines.iter().map(read_log_line).collect::<Result<_>>()?;
-    Ok(Some(LogPage { lines, status: task.life.state.status() }))
+    Ok(Some(LogPage { lines, status: task.lifecycle.state.status() }))
 }
 
-fn read_log_line(row: &Row) -> Result<StoredLine> {
-    let level = level_of(read_column::<i16>(row, 2)?.into());
+fn read_log_line(row: &Row) -> Result<StoredLogLine> {
+    let level = decode_log_level(read_column::<i16>(row, 2)?.into());
     let line = LogLine { time: read_time(row, 1)?, level, message: read_column(row, 3)? };
-    Ok(StoredLine { number: read_column::<i64>(row, 0)? as u64, line })
+    Ok(StoredLogLine { number: read_column::<i64>(row, 0)? as u64, line })
 }
 
 pub(super) async fn list_queues(session: &Session, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
@@ -259,8 +265,8 @@ pub(super) async fn list_queues(session: &Session, handler: Option<&HandlerName>
     let rows = async { Ok(session.query(query!("read/queues", TEXT), &[&name]).await?) };
     let (context, rows) = try_join(orders::read_order_context(session), rows).await?;
     let view = |row: &Row| {
-        let kind = QueueOf::read(read_column(row, 2)?).map_err(Fault::damaged)?;
-        let counts = Counts {
+        let kind = QueueSubject::from_text(read_column(row, 2)?).map_err(Fault::damaged)?;
+        let counts = QueueCounts {
             ready: read_column(row, 3)?,
             waiting: read_column(row, 4)?,
             scheduled: read_column(row, 5)?,
@@ -269,7 +275,7 @@ pub(super) async fn list_queues(session: &Session, handler: Option<&HandlerName>
             missing: read_column(row, 8)?,
         };
         let names = (read_handler_name(row, 0)?, read_tenant(row, 1)?);
-        Ok(context.queue(names.0, names.1, kind, counts, read_optional_time(row, 9)?))
+        Ok(context.queue_view(names.0, names.1, kind, counts, read_optional_time(row, 9)?))
     };
     rows.iter().map(view).collect()
 }

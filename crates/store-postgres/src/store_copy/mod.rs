@@ -12,7 +12,9 @@ use std::collections::HashMap;
 
 use pointsman_core::store::{self, StoreError};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::transfer::{Movable, NOTE, NotReady, Page, Place, Row, Section};
+use pointsman_store::store_copy::{
+    COPY_PROGRESS_TEXT, CopyCursor, CopyEndpoint, CopyNotReady, CopyPage, CopyRow, TableKind,
+};
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
@@ -42,13 +44,13 @@ struct CopyConnection {
     /// A read-only snapshot transaction is open.
     is_in_read_transaction: bool,
     /// The table that is being read, and the position of the cursor.
-    cursor: Option<(Section, Place)>,
+    cursor: Option<(TableKind, CopyCursor)>,
     /// The commit version when it was opened, or when it wrote last.
     commit_version: i64,
     /// The progress of a copy into this store, as it was read or written last.
     progress: Option<String>,
     /// Column types of the copied tables.
-    column_types: HashMap<Section, Vec<Type>>,
+    column_types: HashMap<TableKind, Vec<Type>>,
 }
 
 /// The role of a database in a copy.
@@ -60,19 +62,19 @@ enum CopyRole {
 
 impl PgStoreCopy {
     /// Opens a database to copy from. An older layout is migrated, as a server does.
-    pub fn source(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
+    pub fn source(url: &str) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
     /// Opens a database to copy to. The schema is created if there is none.
-    pub fn target(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
+    pub fn target(url: &str) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
 
-    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, NotReady<OpenError>> {
+    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         let named = Endpoint::parse(url)?;
         let Some(endpoint) = named.listen_endpoint() else {
-            return Err(NotReady::Pooled(named.to_string()));
+            return Err(CopyNotReady::ConnectionPooler(named.to_string()));
         };
         let to_open_error = |error: std::io::Error| OpenError::OpenFailed {
             address: endpoint.address(),
@@ -88,7 +90,7 @@ impl PgStoreCopy {
 async fn open(
     endpoint: &Endpoint,
     role: CopyRole,
-) -> std::result::Result<CopyConnection, NotReady<OpenError>> {
+) -> std::result::Result<CopyConnection, CopyNotReady<OpenError>> {
     let to_open_error = |fault: Fault| match fault {
         Fault::Database(error) => {
             OpenError::OpenFailed { address: endpoint.address(), reason: describe_error(&error) }
@@ -99,13 +101,13 @@ async fn open(
     let session = endpoint.connect_with_timeout().await.map_err(to_connect_error)?;
     match (migrate::read_schema_state(&session, endpoint).await?, role) {
         (SchemaState::Absent | SchemaState::Empty | SchemaState::Applied(0), CopyRole::Source) => {
-            return Err(NotReady::NoStore(endpoint.to_string()));
+            return Err(CopyNotReady::NoStore(endpoint.to_string()));
         }
         (SchemaState::Absent | SchemaState::Empty | SchemaState::Applied(0), CopyRole::Target) => {}
         (SchemaState::Applied(_), _) => {
             let nodes = list_live_nodes(&session).await.map_err(to_open_error)?;
             if !nodes.is_empty() {
-                return Err(NotReady::InUse { at: endpoint.to_string(), nodes: nodes.join(", ") });
+                return Err(CopyNotReady::InUse { at: endpoint.to_string(), nodes: nodes.join(", ") });
             }
         }
     }
@@ -114,7 +116,7 @@ async fn open(
         let events = count_outbox_rows(&session).await.map_err(to_open_error)?;
         if events > 0 {
             let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
-            return Err(NotReady::Undrained { at: endpoint.to_string(), events });
+            return Err(CopyNotReady::OutboxNotEmpty { at: endpoint.to_string(), events });
         }
     }
     drop(session);
@@ -170,7 +172,7 @@ impl CopyConnection {
     }
 
     async fn read_progress(&mut self) -> Result<Option<String>> {
-        let rows = self.query(query!("write/text", TEXT), &[&NOTE]).await?;
+        let rows = self.query(query!("write/text", TEXT), &[&COPY_PROGRESS_TEXT]).await?;
         self.progress = rows.first().map(|row| read_column(row, 0)).transpose()?;
         Ok(self.progress.clone())
     }
@@ -186,21 +188,21 @@ fn to_copy_error(fault: &Fault) -> StoreError {
     }
 }
 
-impl Movable for PgStoreCopy {
-    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
+impl CopyEndpoint for PgStoreCopy {
+    fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
         self.runtime
             .block_on(self.connection.count_rows(section))
             .map(Some)
             .map_err(|fault| to_copy_error(&fault))
     }
 
-    fn read(&mut self, section: Section, after: Option<&Place>) -> store::Result<Page> {
+    fn read_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
         self.runtime
             .block_on(self.connection.read_page(section, after))
             .map_err(|fault| to_copy_error(&fault))
     }
 
-    fn waiting(&mut self) -> store::Result<u64> {
+    fn count_outbox_events(&mut self) -> store::Result<u64> {
         self.runtime.block_on(self.connection.count_waiting_events()).map_err(|fault| to_copy_error(&fault))
     }
 
@@ -208,17 +210,17 @@ impl Movable for PgStoreCopy {
         self.runtime.block_on(self.connection.is_unchanged()).map_err(|fault| to_copy_error(&fault))
     }
 
-    fn note(&mut self) -> store::Result<Option<String>> {
+    fn read_progress(&mut self) -> store::Result<Option<String>> {
         self.runtime.block_on(self.connection.read_progress()).map_err(|fault| to_copy_error(&fault))
     }
 
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
+    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
         self.runtime
             .block_on(self.connection.write_page(section, rows, note))
             .map_err(|fault| to_copy_error(&fault))
     }
 
-    fn finish(&mut self) -> store::Result<bool> {
+    fn finish_copy(&mut self) -> store::Result<bool> {
         self.runtime.block_on(self.connection.finish()).map_err(|fault| to_copy_error(&fault))
     }
 }

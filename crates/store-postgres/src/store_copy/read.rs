@@ -2,7 +2,7 @@
 
 use pointsman_core::{Rule, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::transfer::{Cell, Page, Place, Row, Section};
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue, TableKind};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
@@ -36,12 +36,14 @@ impl CopyConnection {
         Ok(())
     }
 
-    pub(super) async fn count_rows(&mut self, section: Section) -> Result<u64> {
+    pub(super) async fn count_rows(&mut self, section: TableKind) -> Result<u64> {
         self.begin_read_transaction().await?;
         let TableLayout { table, row_filter, .. } = TableLayout::for_table(section);
         match section {
-            Section::Rules => return Ok(self.list_rules().await?.len() as u64),
-            Section::Ahead => return Ok(self.list_rules_of_unknown_tenants().await?.len() as u64),
+            TableKind::Rules => return Ok(self.list_rules().await?.len() as u64),
+            TableKind::UnknownTenantRules => {
+                return Ok(self.list_rules_of_unknown_tenants().await?.len() as u64);
+            }
             _ => {}
         }
         let sql = format!("SELECT count(*) FROM pointsman.{table} t WHERE {row_filter}");
@@ -49,45 +51,51 @@ impl CopyConnection {
         Ok(read_column::<i64>(&row, 0)?.unsigned_abs())
     }
 
-    pub(super) async fn read_page(&mut self, section: Section, after: Option<&Place>) -> Result<Page> {
+    pub(super) async fn read_page(
+        &mut self,
+        section: TableKind,
+        after: Option<&CopyCursor>,
+    ) -> Result<CopyPage> {
         self.begin_read_transaction().await?;
         match section {
-            Section::Counters => {
+            TableKind::Counters => {
                 let rows = self.query(query!("store_copy/read_counters"), &[]).await?;
                 let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
-                Ok(Page::single(row_cells(row)?, after))
+                Ok(CopyPage::single_row(row_cells(row)?, after))
             }
-            Section::Rules | Section::Ahead if after.is_some() => Ok(Page::default()),
-            Section::Rules => Ok(single_page(self.list_rules().await?.iter().map(rule_row))),
-            Section::Ahead => Ok(single_page(self.list_rules_of_unknown_tenants().await?.into_iter())),
+            TableKind::Rules | TableKind::UnknownTenantRules if after.is_some() => Ok(CopyPage::default()),
+            TableKind::Rules => Ok(single_page(self.list_rules().await?.iter().map(rule_row))),
+            TableKind::UnknownTenantRules => {
+                Ok(single_page(self.list_rules_of_unknown_tenants().await?.into_iter()))
+            }
             _ => self.read_table(section, after).await,
         }
     }
 
-    async fn read_table(&mut self, section: Section, after: Option<&Place>) -> Result<Page> {
+    async fn read_table(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage> {
         let cursor = self.cursor.take();
         if cursor.is_none_or(|(table, position)| table != section || Some(&position) != after) {
             self.open_cursor(section, after).await?;
         }
         let width = TableLayout::for_table(section).key_columns.len();
-        let mut page = Page::default();
+        let mut page = CopyPage::default();
         while !page.is_full() {
             let rows = self.client.query_typed(FETCH, &[]).await?;
             for row in &rows {
                 let mut position = row_cells(row)?;
                 let row = position.split_off(width);
-                page.push(position, row);
+                page.push_row(position, row);
             }
             if rows.len() < FETCH_ROWS {
                 break;
             }
         }
-        self.cursor = Some((section, page.place.clone())).filter(|_| !page.rows.is_empty());
+        self.cursor = Some((section, page.next_cursor.clone())).filter(|_| !page.rows.is_empty());
         Ok(page)
     }
 
     /// Opens a cursor at the first row after a position.
-    async fn open_cursor(&mut self, section: Section, after: Option<&Place>) -> Result<()> {
+    async fn open_cursor(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<()> {
         let TableLayout { table, key_columns, row_filter, .. } = TableLayout::for_table(section);
         let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
         let cells: Vec<CellParam<'_>> = after.into_iter().flatten().map(CellParam).collect();
@@ -113,36 +121,36 @@ impl CopyConnection {
     }
 
     /// Lists the rules of tenants that the store does not know yet.
-    async fn list_rules_of_unknown_tenants(&self) -> Result<Vec<Row>> {
+    async fn list_rules_of_unknown_tenants(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for row in &self.query(query!("write/rules"), &[]).await? {
             if is_for_unknown_tenant(row)? {
                 let canvas: Uuid = read_column(row, 7)?;
                 let [kind, space, name] =
-                    [read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?].map(Cell::Text);
-                let canvas = Cell::Bytes(canvas.as_bytes().to_vec());
-                rows.push(vec![kind, space, name, canvas, Cell::Number(read_column(row, 6)?)]);
+                    [read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?].map(CopyValue::Text);
+                let canvas = CopyValue::Bytes(canvas.as_bytes().to_vec());
+                rows.push(vec![kind, space, name, canvas, CopyValue::Number(read_column(row, 6)?)]);
             }
         }
         Ok(rows)
     }
 }
 
-fn row_cells(row: &tokio_postgres::Row) -> Result<Row> {
+fn row_cells(row: &tokio_postgres::Row) -> Result<CopyRow> {
     (0..row.len()).map(|index| read_column::<CellColumn>(row, index).map(|column| column.0)).collect()
 }
 
 /// All rows of a table in one page.
-fn single_page(rows: impl Iterator<Item = Row>) -> Page {
-    let mut page = Page::default();
-    rows.for_each(|row| page.push(vec![Cell::Number(1)], row));
+fn single_page(rows: impl Iterator<Item = CopyRow>) -> CopyPage {
+    let mut page = CopyPage::default();
+    rows.for_each(|row| page.push_row(vec![CopyValue::Number(1)], row));
     page
 }
 
-fn rule_row(rule: &Rule) -> Row {
+fn rule_row(rule: &Rule) -> CopyRow {
     let tenant = rule.tenant.as_ref().map_or("", Tenant::as_str);
-    let name = rule.place.name();
-    let texts = [rule.kind.as_str(), rule.place.space(), &name, tenant, &rule.by, &rule.reason];
-    let since = Cell::Number(rule.since.micros());
-    texts.into_iter().map(|text| Cell::Text(text.into())).chain([since]).collect()
+    let name = rule.scope.name();
+    let texts = [rule.kind.as_str(), rule.scope.kind_name(), &name, tenant, &rule.set_by, &rule.reason];
+    let since = CopyValue::Number(rule.since.micros());
+    texts.into_iter().map(|text| CopyValue::Text(text.into())).chain([since]).collect()
 }

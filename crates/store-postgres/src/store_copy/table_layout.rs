@@ -1,6 +1,6 @@
 //! The PostgreSQL table of each copied table.
 
-use pointsman_store::transfer::Section;
+use pointsman_store::store_copy::TableKind;
 
 /// A table, the columns that order its rows, the filter of the rows to copy, and the columns that only PostgreSQL has.
 pub(super) struct TableLayout {
@@ -22,63 +22,63 @@ const ROWS_OF_EXISTING_TASKS: &str = "EXISTS (SELECT FROM pointsman.task k WHERE
 const COPIED_TEXTS: &str = "t.name NOT IN ('realm', 'salt', 'slice', 'first_token', 'move')";
 
 impl TableLayout {
-    pub(super) fn for_table(section: Section) -> Self {
+    pub(super) fn for_table(section: TableKind) -> Self {
         let all = |table, key_columns| Self { table, key_columns, row_filter: "true", extra_columns: &[] };
         match section {
-            Section::Counters => all("sequencer", &[]),
-            Section::Texts => Self { row_filter: COPIED_TEXTS, ..all("meta", &["name"]) },
-            Section::Handlers => all("handler", &["id"]),
-            Section::Queues => Self { extra_columns: &["canvas_id"], ..all("queue", &["id"]) },
-            Section::Chains => all("chain", &["path"]),
-            Section::Rules => all("scheduling_rules", &["id"]),
-            Section::Files => all("file", &["key"]),
-            Section::Nodes => all("node", &["id"]),
-            Section::Schedules => all("schedule", &["name"]),
-            Section::Journal => {
+            TableKind::Counters => all("sequencer", &[]),
+            TableKind::NamedTexts => Self { row_filter: COPIED_TEXTS, ..all("meta", &["name"]) },
+            TableKind::Handlers => all("handler", &["id"]),
+            TableKind::Queues => Self { extra_columns: &["canvas_id"], ..all("queue", &["id"]) },
+            TableKind::Chains => all("chain", &["path"]),
+            TableKind::Rules => all("scheduling_rules", &["id"]),
+            TableKind::FileDigests => all("file", &["key"]),
+            TableKind::Nodes => all("node", &["id"]),
+            TableKind::Schedules => all("schedule", &["name"]),
+            TableKind::Journal => {
                 Self { row_filter: NEEDED_EVENTS, extra_columns: &["number"], ..all("journal", &["id"]) }
             }
-            Section::Objects => all("object", &["tenant", "key"]),
-            Section::Tasks => all("task", &["seq"]),
-            Section::Orders => all("orders", &["n"]),
-            Section::EndedOrders => all("ended_order", &["key", "tenant"]),
+            TableKind::Objects => all("object", &["tenant", "key"]),
+            TableKind::Tasks => all("task", &["seq"]),
+            TableKind::Orders => all("orders", &["n"]),
+            TableKind::EndedOrders => all("ended_order", &["key", "tenant"]),
             // In the order of their ends.
-            Section::History => Self {
+            TableKind::History => Self {
                 row_filter: "t.n > (SELECT hidden FROM pointsman.sequencer)",
                 extra_columns: &["n"],
                 ..all("history", &["n"])
             },
-            Section::Attempts => Self {
+            TableKind::Attempts => Self {
                 row_filter: ROWS_OF_EXISTING_TASKS,
                 extra_columns: &["era"],
                 ..all("attempt", &["task", "number"])
             },
-            Section::Logs => Self {
+            TableKind::Logs => Self {
                 row_filter: ROWS_OF_EXISTING_TASKS,
                 extra_columns: &["era"],
                 ..all("log", &["task", "n"])
             },
             // In the order of time: another store may find the oldest one by it.
-            Section::Answers => all("idempotency", &["n"]),
-            Section::Fires => all("fire", &["at", "schedule", "planned"]),
-            Section::Deeds => all("deed", &["n"]),
-            Section::Receipts => all("receipt", &["n"]),
-            Section::Keys => all("outbox_key", &["tenant", "key"]),
-            Section::Refused => all("outbox_refused", &["n"]),
-            Section::Ahead => all("scheduling_rules", &["id"]),
+            TableKind::IdempotencyRecords => all("idempotency", &["n"]),
+            TableKind::Fires => all("fire", &["at", "schedule", "planned"]),
+            TableKind::AuditEntries => all("deed", &["n"]),
+            TableKind::OutboxReceipts => all("receipt", &["n"]),
+            TableKind::OutboxKeys => all("outbox_key", &["tenant", "key"]),
+            TableKind::OutboxRefusals => all("outbox_refused", &["n"]),
+            TableKind::UnknownTenantRules => all("scheduling_rules", &["id"]),
         }
     }
 
     /// The SQL expressions that are read for the columns.
-    pub(super) fn select_list(section: Section) -> String {
+    pub(super) fn select_list(section: TableKind) -> String {
         let column = |name: &&str| match (section, *name) {
-            (Section::Nodes, "heard") => "CASE WHEN t.gone THEN t.heard ELSE 0 END".into(),
+            (TableKind::Nodes, "heard") => "CASE WHEN t.gone THEN t.heard ELSE 0 END".into(),
             (_, name) => format!("t.{name}"),
         };
         section.columns().iter().map(column).collect::<Vec<_>>().join(", ")
     }
 
     /// The columns that a row is copied into; those that only PostgreSQL has come first.
-    pub(super) fn column_list(&self, section: Section) -> String {
+    pub(super) fn column_list(&self, section: TableKind) -> String {
         self.extra_columns.iter().chain(section.columns()).copied().collect::<Vec<_>>().join(", ")
     }
 }

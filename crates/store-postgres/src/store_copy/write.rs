@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::pin::pin;
 
-use pointsman_core::{Place as RulePlace, Tenant};
+use pointsman_core::{RuleScope as RulePlace, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::transfer::{Cell, MARK_EVERY, Row, Section, clean};
+use pointsman_store::store_copy::{CopyRow, CopyValue, EVENT_INDEX_INTERVAL, TableKind, replace_nul};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -34,8 +34,8 @@ struct CopyCounters {
 impl CopyConnection {
     pub(super) async fn write_page(
         &mut self,
-        section: Section,
-        rows: Vec<Row>,
+        section: TableKind,
+        rows: Vec<CopyRow>,
         progress: &str,
     ) -> Result<bool> {
         self.end_read_transaction().await?;
@@ -46,46 +46,46 @@ impl CopyConnection {
             self.client.batch_execute("ROLLBACK").await?;
             return Ok(false);
         }
-        if section == Section::Counters {
+        if section == TableKind::Counters {
             for row in &rows {
                 self.write_counters(row).await?;
             }
             counters = self.take_write_lock().await?;
         }
         match section {
-            Section::Counters => {}
-            Section::Rules => {
+            TableKind::Counters => {}
+            TableKind::Rules => {
                 for row in &rows {
                     self.write_rule(row).await?;
                 }
             }
-            Section::Ahead => {
+            TableKind::UnknownTenantRules => {
                 for row in &rows {
                     self.write_rule_of_unknown_tenant(row).await?;
                 }
             }
-            Section::Queues => self.copy_queues(rows).await?,
-            Section::Journal => self.copy_events(rows, &mut counters).await?,
-            Section::History => self.copy_archived_tasks(rows, &mut counters).await?,
-            Section::Attempts | Section::Logs => {
+            TableKind::Queues => self.copy_queues(rows).await?,
+            TableKind::Journal => self.copy_events(rows, &mut counters).await?,
+            TableKind::History => self.copy_archived_tasks(rows, &mut counters).await?,
+            TableKind::Attempts | TableKind::Logs => {
                 self.copy_attempts_or_logs(section, rows, &mut counters).await?
             }
-            Section::Texts
-            | Section::Handlers
-            | Section::Chains
-            | Section::Files
-            | Section::Nodes
-            | Section::Schedules
-            | Section::Objects
-            | Section::Tasks
-            | Section::Orders
-            | Section::EndedOrders
-            | Section::Answers
-            | Section::Fires
-            | Section::Deeds
-            | Section::Receipts
-            | Section::Keys
-            | Section::Refused => self.copy_rows(section, rows).await?,
+            TableKind::NamedTexts
+            | TableKind::Handlers
+            | TableKind::Chains
+            | TableKind::FileDigests
+            | TableKind::Nodes
+            | TableKind::Schedules
+            | TableKind::Objects
+            | TableKind::Tasks
+            | TableKind::Orders
+            | TableKind::EndedOrders
+            | TableKind::IdempotencyRecords
+            | TableKind::Fires
+            | TableKind::AuditEntries
+            | TableKind::OutboxReceipts
+            | TableKind::OutboxKeys
+            | TableKind::OutboxRefusals => self.copy_rows(section, rows).await?,
         }
         let query = query!("store_copy/write_version", INT8, INT8, INT8, INT8);
         let CopyCounters { last_event_number, last_archive_number, journal_end, history_end, .. } = counters;
@@ -142,8 +142,8 @@ impl CopyConnection {
         Ok(text.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0).unwrap_or(DEFAULT_PARTITION_ROWS))
     }
 
-    async fn write_counters(&self, row: &Row) -> Result<()> {
-        let numbers: Option<Vec<i64>> = row.iter().map(Cell::number).collect();
+    async fn write_counters(&self, row: &CopyRow) -> Result<()> {
+        let numbers: Option<Vec<i64>> = row.iter().map(CopyValue::as_number).collect();
         let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
         let Some(
             [
@@ -198,14 +198,14 @@ impl CopyConnection {
         Ok(())
     }
 
-    async fn write_rule(&self, row: &Row) -> Result<()> {
-        let texts: Vec<&str> = row.iter().filter_map(Cell::text).collect();
+    async fn write_rule(&self, row: &CopyRow) -> Result<()> {
+        let texts: Vec<&str> = row.iter().filter_map(CopyValue::as_text).collect();
         let (&[kind, space, name, tenant, by, reason], Some(since)) =
-            (texts.as_slice(), row.last().and_then(Cell::number))
+            (texts.as_slice(), row.last().and_then(CopyValue::as_number))
         else {
             return Err(Fault::damaged("a rule"));
         };
-        let target = RulePlace::read(space, name).ok_or_else(|| Fault::damaged("the target of a rule"))?;
+        let target = RulePlace::parse(space, name).ok_or_else(|| Fault::damaged("the target of a rule"))?;
         let tenant = Some(tenant).filter(|name| !name.is_empty());
         let tenant = tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?;
         let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
@@ -218,17 +218,22 @@ impl CopyConnection {
                 &name,
                 &event_space(&target),
                 &since,
-                &clean(by),
-                &clean(reason),
+                &replace_nul(by),
+                &replace_nul(reason),
             ],
         )
         .await?;
         Ok(())
     }
 
-    async fn write_rule_of_unknown_tenant(&self, row: &Row) -> Result<()> {
-        let [Cell::Text(kind), Cell::Text(space), Cell::Text(name), Cell::Bytes(canvas), Cell::Number(since)] =
-            row.as_slice()
+    async fn write_rule_of_unknown_tenant(&self, row: &CopyRow) -> Result<()> {
+        let [
+            CopyValue::Text(kind),
+            CopyValue::Text(space),
+            CopyValue::Text(name),
+            CopyValue::Bytes(canvas),
+            CopyValue::Number(since),
+        ] = row.as_slice()
         else {
             return Err(Fault::damaged("a rule"));
         };
@@ -239,37 +244,37 @@ impl CopyConnection {
     }
 
     /// Copies queues, each with the uuid of its tenant.
-    async fn copy_queues(&mut self, rows: Vec<Row>) -> Result<()> {
+    async fn copy_queues(&mut self, rows: Vec<CopyRow>) -> Result<()> {
         let (mut names, mut canvases): (Vec<String>, Vec<Uuid>) = (vec![], vec![]);
         let mut rows_with_canvas = Vec::with_capacity(rows.len());
         for row in rows {
-            let name = row.get(2).and_then(Cell::text).unwrap_or_default();
+            let name = row.get(2).and_then(CopyValue::as_text).unwrap_or_default();
             let tenant = Tenant::new(name).map_err(Fault::damaged)?;
             let canvas = canvas_id(Some(&tenant));
             names.push(name.into());
             canvases.push(canvas);
-            rows_with_canvas.push(prepend_cell(Cell::Bytes(canvas.as_bytes().to_vec()), row));
+            rows_with_canvas.push(prepend_cell(CopyValue::Bytes(canvas.as_bytes().to_vec()), row));
         }
         self.query(query!("store_copy/insert_tenants", TEXT_ARRAY, UUID_ARRAY), &[&names, &canvases]).await?;
-        self.copy_rows(Section::Queues, rows_with_canvas).await
+        self.copy_rows(TableKind::Queues, rows_with_canvas).await
     }
 
     /// Copies events and numbers them in order. Expired events that tasks still need get negative numbers.
-    async fn copy_events(&mut self, rows: Vec<Row>, counters: &mut CopyCounters) -> Result<()> {
+    async fn copy_events(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> Result<()> {
         let (mut indexed_numbers, mut ids) = (vec![], vec![]);
         let mut numbered = Vec::with_capacity(rows.len());
         for row in rows {
-            let id = row.first().and_then(Cell::number).unwrap_or_default();
+            let id = row.first().and_then(CopyValue::as_number).unwrap_or_default();
             let mut number = -1;
             if id > counters.expired_event_id {
                 counters.last_event_number += 1;
                 number = counters.last_event_number;
-                if number % MARK_EVERY == 0 {
+                if number % EVENT_INDEX_INTERVAL == 0 {
                     indexed_numbers.push(number);
                     ids.push(id);
                 }
             }
-            numbered.push(prepend_cell(Cell::Number(number), row));
+            numbered.push(prepend_cell(CopyValue::Number(number), row));
         }
         let partition_rows = self.read_partition_rows().await?;
         while counters.journal_end <= counters.last_event_number {
@@ -277,27 +282,27 @@ impl CopyConnection {
             counters.journal_end += partition_rows;
         }
         self.insert_sparse_index(indexed_numbers, ids).await?;
-        self.copy_rows(Section::Journal, numbered).await
+        self.copy_rows(TableKind::Journal, numbered).await
     }
 
     /// Copies archived tasks and numbers them in order.
-    async fn copy_archived_tasks(&mut self, rows: Vec<Row>, counters: &mut CopyCounters) -> Result<()> {
-        let numbered = (counters.last_archive_number + 1..).map(Cell::Number).zip(rows);
-        let numbered: Vec<Row> = numbered.map(|(n, row)| prepend_cell(n, row)).collect();
+    async fn copy_archived_tasks(&mut self, rows: Vec<CopyRow>, counters: &mut CopyCounters) -> Result<()> {
+        let numbered = (counters.last_archive_number + 1..).map(CopyValue::Number).zip(rows);
+        let numbered: Vec<CopyRow> = numbered.map(|(n, row)| prepend_cell(n, row)).collect();
         counters.last_archive_number += numbered.len() as i64;
         self.add_history_partitions(counters).await?;
-        self.copy_rows(Section::History, numbered).await
+        self.copy_rows(TableKind::History, numbered).await
     }
 
     /// Copies attempts or logs into the partition of their task, with which they expire.
     async fn copy_attempts_or_logs(
         &mut self,
-        section: Section,
-        rows: Vec<Row>,
+        section: TableKind,
+        rows: Vec<CopyRow>,
         counters: &mut CopyCounters,
     ) -> Result<()> {
         self.add_history_partitions(counters).await?;
-        let task = |row: &Row| row.first().and_then(Cell::number).unwrap_or_default();
+        let task = |row: &CopyRow| row.first().and_then(CopyValue::as_number).unwrap_or_default();
         let mut tasks: Vec<i64> = rows.iter().map(task).collect();
         tasks.dedup();
         let mut archive_numbers: HashMap<i64, i64> = HashMap::new();
@@ -305,8 +310,8 @@ impl CopyConnection {
             archive_numbers.insert(read_column(row, 0)?, read_column(row, 1)?);
         }
         let archive_number =
-            |row: &Row| archive_numbers.get(&task(row)).copied().unwrap_or(counters.last_archive_number);
-        let rows = rows.into_iter().map(|row| prepend_cell(Cell::Number(archive_number(&row)), row));
+            |row: &CopyRow| archive_numbers.get(&task(row)).copied().unwrap_or(counters.last_archive_number);
+        let rows = rows.into_iter().map(|row| prepend_cell(CopyValue::Number(archive_number(&row)), row));
         self.copy_rows(section, rows.collect()).await
     }
 
@@ -332,7 +337,7 @@ impl CopyConnection {
     }
 
     /// Copies rows that have all columns of the table.
-    async fn copy_rows(&mut self, section: Section, rows: Vec<Row>) -> Result<()> {
+    async fn copy_rows(&mut self, section: TableKind, rows: Vec<CopyRow>) -> Result<()> {
         let layout = TableLayout::for_table(section);
         let (table, columns) = (layout.table, layout.column_list(section));
         let types = self.read_column_types(section, table, &columns).await?;
@@ -351,7 +356,12 @@ impl CopyConnection {
         Ok(())
     }
 
-    async fn read_column_types(&mut self, section: Section, table: &str, columns: &str) -> Result<Vec<Type>> {
+    async fn read_column_types(
+        &mut self,
+        section: TableKind,
+        table: &str,
+        columns: &str,
+    ) -> Result<Vec<Type>> {
         if let Some(types) = self.column_types.get(&section) {
             return Ok(types.clone());
         }
@@ -363,6 +373,6 @@ impl CopyConnection {
 }
 
 /// Prepends a cell to a row.
-fn prepend_cell(cell: Cell, row: Row) -> Row {
+fn prepend_cell(cell: CopyValue, row: CopyRow) -> CopyRow {
     std::iter::once(cell).chain(row).collect()
 }

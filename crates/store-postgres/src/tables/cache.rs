@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use pointsman_core::{Event, EventId, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::lane_number;
-use pointsman_store::row::{HandlerId, Head, Numbered, Object, ObjectNumber, Waiting};
-use pointsman_store::tables::Foreseen;
+use pointsman_store::row::{HandlerId, LaneHead, ObjectNumber, ObjectRow, OrderRow, WaitingTask};
+use pointsman_store::tables::ReadSet;
 use tokio_postgres::Row;
 
 use super::invalidation::{ObjectChange, ObjectInvalidation};
@@ -28,20 +28,20 @@ const HEADS_PER_OBJECT: usize = 2;
 pub(crate) struct TransactionCache {
     numbers_by_name: HashMap<(Tenant, String), ObjectNumber>,
     /// Objects by number; none if a peer has written the object since.
-    objects: HashMap<ObjectNumber, Option<Object>>,
+    objects: HashMap<ObjectNumber, Option<ObjectRow>>,
     /// Names of objects that do not exist.
     absent_names: HashSet<(Tenant, String)>,
     pub(crate) idempotency_records: HashMap<(Tenant, String), Option<IdempotencyRecord>>,
     pub(crate) lanes: LaneCache,
     pub(crate) events: HashMap<EventId, Event>,
-    pub(crate) orders: HashMap<i64, Numbered>,
+    pub(crate) orders: HashMap<i64, OrderRow>,
 }
 
 impl TransactionCache {
     /// The queries whose results [`TransactionCache::insert_prefetched`] takes.
-    pub(crate) fn prefetch_commands(read_set: &Foreseen) -> Vec<SqlCommand> {
+    pub(crate) fn prefetch_commands(read_set: &ReadSet) -> Vec<SqlCommand> {
         let mut commands = Vec::new();
-        let Foreseen { objects, lanes, answers, .. } = read_set;
+        let ReadSet { objects, lanes, idempotency_keys: answers, .. } = read_set;
         if !objects.is_empty() {
             let tenants: Vec<String> = objects.iter().map(|(tenant, ..)| tenant.to_string()).collect();
             let keys: Vec<String> = objects.iter().map(|(_, key, _)| key.clone()).collect();
@@ -68,10 +68,11 @@ impl TransactionCache {
     }
 
     /// Splits a read set into what must be fetched and what is cached.
-    pub(crate) fn split_cached(&self, read_set: Foreseen) -> (Foreseen, Foreseen) {
+    pub(crate) fn split_cached(&self, read_set: ReadSet) -> (ReadSet, ReadSet) {
         let (cached, missing) = read_set.lanes.into_iter().partition(|lane| self.lanes.has_next(*lane));
-        let mut missing = Foreseen { lanes: missing, answers: read_set.answers, ..Foreseen::default() };
-        let mut cached = Foreseen { lanes: cached, ..Foreseen::default() };
+        let mut missing =
+            ReadSet { lanes: missing, idempotency_keys: read_set.idempotency_keys, ..ReadSet::default() };
+        let mut cached = ReadSet { lanes: cached, ..ReadSet::default() };
         for (tenant, key, handler) in read_set.objects {
             let name = (tenant, key);
             let target = if self.is_object_cached(&name, handler) { &mut cached } else { &mut missing };
@@ -87,7 +88,7 @@ impl TransactionCache {
     }
 
     /// The outer option is none if it is not cached whether the object exists.
-    pub(crate) fn find_object(&self, name: &(Tenant, String)) -> Option<Option<&Object>> {
+    pub(crate) fn find_object(&self, name: &(Tenant, String)) -> Option<Option<&ObjectRow>> {
         match self.numbers_by_name.get(name).and_then(|number| self.find_by_number(*number)) {
             Some(object) => Some(Some(object)),
             None => self.absent_names.contains(name).then_some(None),
@@ -95,15 +96,15 @@ impl TransactionCache {
     }
 
     /// Finds a cached object by its number.
-    pub(crate) fn find_by_number(&self, number: ObjectNumber) -> Option<&Object> {
+    pub(crate) fn find_by_number(&self, number: ObjectNumber) -> Option<&ObjectRow> {
         self.objects.get(&number)?.as_ref()
     }
 
     /// Caches the state of an object, or that it does not exist.
-    pub(crate) fn insert_object(&mut self, name: (Tenant, String), object: Option<Object>) {
+    pub(crate) fn insert_object(&mut self, name: (Tenant, String), object: Option<ObjectRow>) {
         match object {
             // Several objects may have this number, and the next event gives each its own.
-            Some(Object { number: 0, .. }) => drop(self.absent_names.remove(&name)),
+            Some(ObjectRow { number: 0, .. }) => drop(self.absent_names.remove(&name)),
             Some(object) => {
                 let number = object.number;
                 self.objects.insert(number, Some(object));
@@ -157,7 +158,7 @@ impl TransactionCache {
     /// Caches fetched rows. This transaction must not have written any of them.
     pub(crate) fn insert_prefetched(
         &mut self,
-        read_set: Foreseen,
+        read_set: ReadSet,
         mut results: impl Iterator<Item = Vec<Row>>,
     ) -> Result<()> {
         if !read_set.objects.is_empty() {
@@ -166,8 +167,8 @@ impl TransactionCache {
         if !read_set.lanes.is_empty() {
             self.insert_lanes(&read_set.lanes, &results.next().unwrap_or_default())?;
         }
-        if !read_set.answers.is_empty() {
-            self.insert_idempotency_records(read_set.answers, &results.next().unwrap_or_default())?;
+        if !read_set.idempotency_keys.is_empty() {
+            self.insert_idempotency_records(read_set.idempotency_keys, &results.next().unwrap_or_default())?;
         }
         Ok(())
     }
@@ -176,7 +177,7 @@ impl TransactionCache {
         for (tenant, key, _) in requested {
             self.absent_names.insert((tenant.clone(), key.clone()));
         }
-        let mut lanes: HashMap<i64, Vec<Head>> = HashMap::new();
+        let mut lanes: HashMap<i64, Vec<LaneHead>> = HashMap::new();
         for row in rows {
             let index = usize::try_from(read_column::<i64>(row, 0)? - 1).unwrap_or(usize::MAX);
             let Some((tenant, key, handler)) = requested.get(index) else { continue };
@@ -194,7 +195,8 @@ impl TransactionCache {
     }
 
     fn insert_lanes(&mut self, requested: &[i64], rows: &[Row]) -> Result<()> {
-        let mut lanes: HashMap<i64, Vec<Head>> = requested.iter().map(|lane| (*lane, Vec::new())).collect();
+        let mut lanes: HashMap<i64, Vec<LaneHead>> =
+            requested.iter().map(|lane| (*lane, Vec::new())).collect();
         for row in rows {
             lanes.entry(read_column(row, 0)?).or_default().extend(read_optional_head(row, 1)?);
         }
@@ -216,18 +218,18 @@ impl TransactionCache {
 }
 
 /// Sorts heads and removes duplicates: the same lane may have been requested more than once.
-fn dedup_heads(mut heads: Vec<Head>) -> Vec<Head> {
-    heads.sort_by_key(|head| head.place);
-    heads.dedup_by_key(|head| head.place);
+fn dedup_heads(mut heads: Vec<LaneHead>) -> Vec<LaneHead> {
+    heads.sort_by_key(|head| head.lane_position);
+    heads.dedup_by_key(|head| head.lane_position);
     heads
 }
 
 /// Columns: number, last, sent.
-pub(crate) fn read_object(row: &Row, at: usize) -> Result<Object> {
-    Ok(Object {
+pub(crate) fn read_object(row: &Row, at: usize) -> Result<ObjectRow> {
+    Ok(ObjectRow {
         number: read_column(row, at)?,
-        last: EventId::from_i64(read_column(row, at + 1)?),
-        sent: Object::decode_sent(read_column(row, at + 2)?),
+        last_event: EventId::from_i64(read_column(row, at + 1)?),
+        last_sent: ObjectRow::decode_last_sent(read_column(row, at + 2)?),
     })
 }
 
@@ -239,26 +241,26 @@ pub(crate) fn read_idempotency_record(row: &Row, at: usize) -> Result<Idempotenc
 }
 
 /// Columns: seq, queue, bucket, crowd, score, due.
-pub(crate) fn read_waiting_task(row: &Row, at: usize) -> Result<Waiting> {
-    Ok(Waiting {
+pub(crate) fn read_waiting_task(row: &Row, at: usize) -> Result<WaitingTask> {
+    Ok(WaitingTask {
         seq: TaskSeq(read_column(row, at)?),
         queue: read_column(row, at + 1)?,
-        bucket: read_bucket(row, at + 2)?,
-        crowd: read_column(row, at + 3)?,
+        key_bucket: read_bucket(row, at + 2)?,
+        concurrency_group: read_column(row, at + 3)?,
         score: read_column(row, at + 4)?,
         due: read_time(row, at + 5)?,
     })
 }
 
 /// Columns: seq, queue, bucket, crowd, score, due, place, phase; none if there is no task.
-pub(crate) fn read_optional_head(row: &Row, at: usize) -> Result<Option<Head>> {
+pub(crate) fn read_optional_head(row: &Row, at: usize) -> Result<Option<LaneHead>> {
     if read_optional_task_seq(row, at)?.is_none() {
         return Ok(None);
     }
-    Ok(Some(Head {
-        place: read_column(row, at + 6)?,
+    Ok(Some(LaneHead {
+        lane_position: read_column(row, at + 6)?,
         phase: read_phase(row, at + 7)?,
-        next: read_waiting_task(row, at)?,
+        task: read_waiting_task(row, at)?,
     }))
 }
 
@@ -266,8 +268,8 @@ pub(crate) fn read_optional_head(row: &Row, at: usize) -> Result<Option<Head>> {
 mod tests {
     use super::*;
 
-    fn object(number: i64, last: i64) -> Object {
-        Object { number, last: EventId::from_i64(last), sent: vec![] }
+    fn object(number: i64, last: i64) -> ObjectRow {
+        ObjectRow { number, last_event: EventId::from_i64(last), last_sent: vec![] }
     }
 
     #[test]
@@ -293,7 +295,7 @@ mod tests {
             },
         ]);
         let last =
-            |number: i64| cache.find_object(&name(number)).flatten().map(|object| object.last.as_i64());
+            |number: i64| cache.find_object(&name(number)).flatten().map(|object| object.last_event.as_i64());
         assert_eq!([1, 2, 3, 4].map(last), [Some(2), None, Some(1), Some(1)]);
         let is_cached = |number: i64| cache.is_object_cached(&name(number), 7);
         assert_eq!([1, 2, 3, 4].map(is_cached), [true, false, false, true]);

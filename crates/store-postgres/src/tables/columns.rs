@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use pointsman_core::order::{EndedOrder, Order};
-use pointsman_core::task::{LogLine, State};
+use pointsman_core::task::{LogLine, TaskState};
 use pointsman_core::{Event, EventId, TaskSeq, Timestamp};
-use pointsman_store::row::{AttemptRow, Live, Past, end_code, level_code, reason_code};
+use pointsman_store::row::{
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, encode_attempt_end, encode_end_reason, encode_log_level,
+};
 
 use crate::writer_connection::{BoxedParam, params};
 
@@ -60,7 +62,7 @@ impl EventColumns {
             columns.context.push(context.flatten());
             columns.cause_event.push(event.cause.and_then(|cause| cause.event).map(EventId::as_i64));
             columns.cause_task.push(event.cause.map(|cause| cause.task.0));
-            columns.depth.push(event.depth().into());
+            columns.depth.push(event.cause_depth().into());
             columns.first_task.push(first_task);
             columns.tasks.push(i32::try_from(tasks).unwrap_or(i32::MAX));
         }
@@ -99,7 +101,7 @@ columns! {
 }
 
 impl ActiveTaskColumns {
-    pub(crate) fn from_tasks(tasks: impl Iterator<Item = Live>) -> Self {
+    pub(crate) fn from_tasks(tasks: impl Iterator<Item = ActiveTaskRow>) -> Self {
         let mut columns = Self::default();
         for live in tasks {
             let lease = live.lease();
@@ -109,15 +111,15 @@ impl ActiveTaskColumns {
             columns.order.push(live.order);
             columns.phase.push(live.phase.code() as i16);
             columns.lane.push(live.lane);
-            columns.place.push(live.place);
-            columns.crowd.push(live.crowd);
-            columns.bucket.push(live.bucket.map(i32::from));
-            columns.sync.push(live.sync);
+            columns.place.push(live.lane_position);
+            columns.crowd.push(live.concurrency_group);
+            columns.bucket.push(live.key_bucket.map(i32::from));
+            columns.sync.push(live.is_sync);
             columns.stage.push(live.stage);
             columns.priority.push(live.priority);
             columns.score.push(live.score);
             columns.rank.push(live.rank);
-            columns.due.push(live.due().micros());
+            columns.due.push(live.due_time().micros());
             columns.attempt.push(live.life.attempt.into());
             columns.retries.push(live.life.retries.into());
             columns.crashes.push(live.life.crashes.into());
@@ -125,10 +127,10 @@ impl ActiveTaskColumns {
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
             columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
-            columns.started.push(live.started.map(Timestamp::micros));
-            columns.prev_sent.push(live.prev_sent.map(EventId::as_i64));
-            columns.planned.push(live.planned.map(Timestamp::micros));
-            columns.created.push(live.created.micros());
+            columns.started.push(live.started_at.map(Timestamp::micros));
+            columns.prev_sent.push(live.prev_sent_event.map(EventId::as_i64));
+            columns.planned.push(live.planned_at.map(Timestamp::micros));
+            columns.created.push(live.created_at.micros());
             columns.reason.push(state_reason_code(&live.life.state));
             columns.error.push(live.error.map(replace_nul_chars));
         }
@@ -198,7 +200,7 @@ columns! {
 }
 
 impl LockColumns {
-    pub(crate) fn from_tasks(tasks: &[Live]) -> Self {
+    pub(crate) fn from_tasks(tasks: &[ActiveTaskRow]) -> Self {
         let mut columns = Self::default();
         for live in tasks {
             let lease = live.lease();
@@ -207,7 +209,7 @@ impl LockColumns {
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
             columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
-            columns.started.push(live.started.map(Timestamp::micros));
+            columns.started.push(live.started_at.map(Timestamp::micros));
         }
         columns
     }
@@ -218,8 +220,8 @@ impl LockColumns {
     }
 }
 
-fn state_reason_code(state: &State) -> Option<i16> {
-    state.reason().map(|reason| reason_code(reason) as i16)
+fn state_reason_code(state: &TaskState) -> Option<i16> {
+    state.error_reason().map(|reason| encode_end_reason(reason) as i16)
 }
 
 columns! {
@@ -233,30 +235,30 @@ columns! {
 }
 
 impl ArchivedTaskColumns {
-    pub(crate) fn from_tasks(ended: impl Iterator<Item = (i64, Past)>) -> Self {
+    pub(crate) fn from_tasks(ended: impl Iterator<Item = (i64, ArchivedTaskRow)>) -> Self {
         let mut columns = Self::default();
         for (n, archived) in ended {
             columns.n.push(n);
             columns.seq.push(archived.seq.0);
             columns.queue.push(archived.queue);
             columns.event.push(archived.event.map(EventId::as_i64));
-            columns.status.push(archived.status_code() as i16);
+            columns.status.push(archived.encode_status() as i16);
             columns.kind.push(archived.collection);
             columns.key.push(archived.key);
             columns.reason.push(state_reason_code(&archived.life.state));
-            columns.sync.push(archived.sync);
+            columns.sync.push(archived.is_sync);
             columns.stage.push(archived.stage);
             columns.priority.push(archived.priority);
             columns.attempt.push(archived.life.attempt.into());
             columns.retries.push(archived.life.retries.into());
             columns.crashes.push(archived.life.crashes.into());
             columns.late.push(archived.life.late);
-            columns.laned.push(archived.life.laned);
-            columns.prev_sent.push(archived.prev_sent.map(EventId::as_i64));
-            columns.planned.push(archived.planned.map(Timestamp::micros));
-            columns.created.push(archived.created.micros());
-            columns.started.push(archived.started.map(Timestamp::micros));
-            columns.finished.push(archived.finished.micros());
+            columns.laned.push(archived.life.has_lane);
+            columns.prev_sent.push(archived.prev_sent_event.map(EventId::as_i64));
+            columns.planned.push(archived.planned_at.map(Timestamp::micros));
+            columns.created.push(archived.created_at.micros());
+            columns.started.push(archived.started_at.map(Timestamp::micros));
+            columns.finished.push(archived.finished_at.micros());
             columns.error.push(archived.error.map(replace_nul_chars));
             columns.result.push(archived.result);
         }
@@ -305,9 +307,9 @@ impl AttemptColumns {
     pub(crate) fn push(&mut self, attempt: &AttemptRow<'_>) {
         self.task.push(attempt.task.0);
         self.number.push(attempt.number.into());
-        self.started.push(attempt.started.micros());
-        self.ended.push(attempt.ended.micros());
-        self.how.push(end_code(attempt.end) as i16);
+        self.started.push(attempt.started_at.micros());
+        self.ended.push(attempt.ended_at.micros());
+        self.how.push(encode_attempt_end(attempt.end) as i16);
         self.error.push(attempt.error.map(|error| replace_nul_chars(error.into())));
     }
 
@@ -341,7 +343,7 @@ impl LogLineColumns {
             self.task.push(task.0);
             self.line.push(*line_counts);
             self.time.push(line.time.micros());
-            self.level.push(level_code(line.level) as i16);
+            self.level.push(encode_log_level(line.level) as i16);
             self.message.push(replace_nul_chars(line.message));
         }
     }
@@ -381,15 +383,15 @@ impl OrderColumns {
             columns.tenant.push(order.tenant.to_string());
             columns.value.push(order.value.as_str().into());
             columns.priority.push(order.priority.into());
-            columns.planned.push(order.planned.map(Timestamp::micros));
-            columns.created.push(order.created.micros());
-            columns.started.push(order.started.map(Timestamp::micros));
+            columns.planned.push(order.planned_at.map(Timestamp::micros));
+            columns.created.push(order.created_at.micros());
+            columns.started.push(order.started_at.map(Timestamp::micros));
             columns.suspended.push(order.suspended);
             columns.task.push(order.task.map(|task| task.0));
             columns.origin.push(order.origin.map(|origin| origin.event.as_i64()));
             columns.depth.push(order.origin.map_or(0, |origin| origin.depth.into()));
-            columns.stepped.push(order.stepped);
-            columns.halted_by.push(order.halted_by.map(|task| task.0));
+            columns.stepped.push(order.step_succeeded);
+            columns.halted_by.push(order.suspended_by_task.map(|task| task.0));
             columns.took_on_error.push(order.took_on_error);
         }
         columns
@@ -442,7 +444,7 @@ columns! {
 impl EndedOrderColumns {
     pub(crate) fn from_orders(orders: Vec<EndedOrder>) -> Self {
         let mut columns = Self::default();
-        for EndedOrder { key, tenant, outcome, node, ended } in orders {
+        for EndedOrder { key, tenant, outcome, node, ended_at: ended } in orders {
             columns.key.push(key.to_string());
             columns.tenant.push(tenant.to_string());
             columns.outcome.push(outcome.to_string());

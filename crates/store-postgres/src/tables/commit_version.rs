@@ -1,8 +1,10 @@
 //! The state of the last commit, and what the latest commits changed.
 
 use pointsman_core::{EventId, Timestamp};
-use pointsman_store::commits::{Change, Commit, Point, changed, since};
 use pointsman_store::error::{Fault, Result};
+use pointsman_store::invalidation::{
+    CommitRecord, CommitVersion, Invalidation, commits_since, decode_invalidations,
+};
 use pointsman_store::tables::Counters;
 use tokio_postgres::Row;
 
@@ -13,7 +15,7 @@ use crate::writer_connection::{BoxedParam, params};
 /// The row of `pointsman.version`: counters as of the last commit, updated by this transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitState {
-    pub(crate) version: Point,
+    pub(crate) version: CommitVersion,
     pub(crate) registry_version: i64,
     pub(crate) counters: Counters,
     pub(crate) last_archive_number: i64,
@@ -30,13 +32,13 @@ impl CommitState {
             registry_version: read_column(row, 1)?,
             counters: Counters {
                 last_event: EventId::from_i64(read_column(row, 3)?),
-                forgotten: EventId::from_i64(read_column(row, 4)?),
-                tasks: read_column(row, 5)?,
-                fences: read_column(row, 6)?,
-                objects: read_column(row, 7)?,
-                orders: read_column(row, 8)?,
-                journaled: read_column(row, 9)?,
-                ended: read_column(row, 10)?,
+                expired_up_to: EventId::from_i64(read_column(row, 4)?),
+                last_task: read_column(row, 5)?,
+                last_fence: read_column(row, 6)?,
+                last_object: read_column(row, 7)?,
+                last_order: read_column(row, 8)?,
+                journaled_events: read_column(row, 9)?,
+                archived_tasks: read_column(row, 10)?,
                 next_due: read_optional_time(row, 16)?,
             },
             last_archive_number: read_column(row, 11)?,
@@ -55,17 +57,17 @@ impl CommitState {
     ) -> Vec<BoxedParam> {
         let counters = &self.counters;
         params![
-            self.version.version,
+            self.version.number,
             self.registry_version,
             changes,
             counters.last_event.as_i64(),
-            counters.forgotten.as_i64(),
-            counters.tasks,
-            counters.fences,
-            counters.objects,
-            counters.orders,
-            counters.journaled,
-            counters.ended,
+            counters.expired_up_to.as_i64(),
+            counters.last_task,
+            counters.last_fence,
+            counters.last_object,
+            counters.last_order,
+            counters.journaled_events,
+            counters.archived_tasks,
             self.last_archive_number,
             self.expired_archive_number,
             self.expired_event_number,
@@ -73,23 +75,24 @@ impl CommitState {
             self.history_end,
             counters.next_due.map(Timestamp::micros),
             invalidation,
-            self.version.mark,
+            self.version.nonce,
         ]
     }
 }
 
 /// The commits since a cached one, each with its invalidation record.
 #[derive(Debug, Default)]
-pub(crate) struct CommitLog(Vec<CommitRecord>);
+pub(crate) struct CommitLog(Vec<LoggedCommit>);
 
-type CommitRecord = (Commit, Option<Vec<u8>>);
+type LoggedCommit = (CommitRecord, Option<Vec<u8>>);
 
 impl CommitLog {
     /// Reads the commits, and the state as of the last one.
     pub(crate) fn from_rows(rows: &[Row]) -> Result<(Self, CommitState)> {
         let last = rows.last().ok_or_else(|| Fault::damaged("no version is there"))?;
         let commits = rows.iter().map(|row| {
-            let commit = Commit { point: read_commit_version(row)?, changes: read_column(row, 2)? };
+            let commit =
+                CommitRecord { version: read_commit_version(row)?, invalidations: read_column(row, 2)? };
             Ok((commit, read_column(row, 17)?))
         });
         Ok((Self(commits.collect::<Result<_>>()?), CommitState::from_row(last)?))
@@ -97,23 +100,25 @@ impl CommitLog {
 
     /// The changes of the commits after this version; none if one is not recorded, or if the version does not exist:
     /// the server may have lost its last commits.
-    pub(crate) fn changes_since(&self, version: Point) -> Option<Vec<Change>> {
-        changed(self.commits_since(version)?.iter().map(|(commit, _)| commit.changes.as_ref()))
+    pub(crate) fn changes_since(&self, version: CommitVersion) -> Option<Vec<Invalidation>> {
+        decode_invalidations(
+            self.commits_since(version)?.iter().map(|(commit, _)| commit.invalidations.as_ref()),
+        )
     }
 
     /// The invalidations of the commits after this version, in commit order; none if one has no invalidation record.
-    pub(crate) fn invalidations_since(&self, version: Point) -> Option<Vec<ObjectInvalidation>> {
+    pub(crate) fn invalidations_since(&self, version: CommitVersion) -> Option<Vec<ObjectInvalidation>> {
         let commits = self.commits_since(version)?.iter();
         let invalidations: Option<Vec<_>> =
             commits.map(|(_, record)| invalidation::decode(record.as_ref()?)).collect();
         Some(invalidations?.into_iter().flatten().collect())
     }
 
-    fn commits_since(&self, version: Point) -> Option<&[CommitRecord]> {
-        since(&self.0, version, |(commit, _)| commit.point)
+    fn commits_since(&self, version: CommitVersion) -> Option<&[LoggedCommit]> {
+        commits_since(&self.0, version, |(commit, _)| commit.version)
     }
 }
 
-fn read_commit_version(row: &Row) -> Result<Point> {
-    Ok(Point { version: read_column(row, 0)?, mark: read_column(row, 18)? })
+fn read_commit_version(row: &Row) -> Result<CommitVersion> {
+    Ok(CommitVersion { number: read_column(row, 0)?, nonce: read_column(row, 18)? })
 }

@@ -1,6 +1,6 @@
 //! The journal and the idempotency records.
 
-use pointsman_core::store::Idempotency;
+use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::Result;
 
@@ -28,8 +28,13 @@ impl PgTables {
         Ok(found)
     }
 
-    pub(super) fn write_idempotency_record(&self, idempotency: &Idempotency, response: &str, now: Timestamp) {
-        let Idempotency { tenant, key, digest } = idempotency;
+    pub(super) fn write_idempotency_record(
+        &self,
+        idempotency: &IdempotencyKey,
+        response: &str,
+        now: Timestamp,
+    ) {
+        let IdempotencyKey { tenant, key, request_digest: digest } = idempotency;
         self.write_batch.borrow_mut().insert_idempotency_record(tenant, key, *digest, response, now);
         let record = Some((*digest, response.to_string()));
         self.cache.borrow_mut().idempotency_records.insert((tenant.clone(), key.clone()), record);
@@ -47,7 +52,7 @@ impl PgTables {
         if let Some(event) = self.cache.borrow().events.get(&id) {
             return Ok(Some(event.clone()));
         }
-        let forgotten = self.commit_state.borrow().counters.forgotten;
+        let forgotten = self.commit_state.borrow().counters.expired_up_to;
         let params = params![id.as_i64(), forgotten.as_i64()];
         self.query_one(query!("write/event", INT8, INT8), params, |row| read_event(row, 0))
     }
@@ -79,7 +84,7 @@ impl PgTables {
     }
 
     pub(super) fn list_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
-        let forgotten = self.commit_state.borrow().counters.forgotten;
+        let forgotten = self.commit_state.borrow().counters.expired_up_to;
         let params = params![from.as_i64(), to.as_i64(), forgotten.as_i64(), most as i64];
         self.query_all(query!("write/events_between", INT8, INT8, INT8, INT8), params, |row| {
             read_event(row, 0)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::EventId;
 use pointsman_store::object_of_lane;
-use pointsman_store::row::{HandlerId, Object};
+use pointsman_store::row::{HandlerId, ObjectRow};
 
 use super::cache::TransactionCache;
 
@@ -37,7 +37,7 @@ pub(crate) enum ObjectChange {
     /// It was not written.
     #[default]
     Unchanged,
-    Written(Object),
+    Written(ObjectRow),
     /// It was written, but its new state is not in the record.
     Unknown,
 }
@@ -138,11 +138,11 @@ impl InvalidationEncoder {
     fn push(&mut self, invalidation: &ObjectInvalidation) {
         self.push_varint((invalidation.empty_lanes.len() as u64) << 2 | invalidation.object.code());
         if let ObjectChange::Written(object) = &invalidation.object {
-            let last = object.last.as_i64();
+            let last = object.last_event.as_i64();
             self.push_signed(last.wrapping_sub(self.previous_last));
             self.previous_last = last;
-            self.push_varint(object.sent.len() as u64);
-            for (handler, id) in &object.sent {
+            self.push_varint(object.last_sent.len() as u64);
+            for (handler, id) in &object.last_sent {
                 self.push_signed(*handler);
                 self.push_signed(id.as_i64().wrapping_sub(last));
             }
@@ -181,7 +181,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<ObjectInvalidation>> {
                         EventId::from_i64(last.wrapping_add(decoder.read_signed()?)),
                     ))
                 })?;
-                ObjectChange::Written(Object { number, last: EventId::from_i64(last), sent })
+                ObjectChange::Written(ObjectRow {
+                    number,
+                    last_event: EventId::from_i64(last),
+                    last_sent: sent,
+                })
             }
             2 => ObjectChange::Unknown,
             _ => return None,
@@ -225,12 +229,12 @@ mod tests {
 
     use super::*;
 
-    fn object(number: i64, last: i64) -> Object {
+    fn object(number: i64, last: i64) -> ObjectRow {
         let id = EventId::from_i64;
-        Object { number, last: id(last), sent: vec![(3, id(last)), (70_000, id(last - 5))] }
+        ObjectRow { number, last_event: id(last), last_sent: vec![(3, id(last)), (70_000, id(last - 5))] }
     }
 
-    fn cache_with(objects: impl IntoIterator<Item = Object>) -> TransactionCache {
+    fn cache_with(objects: impl IntoIterator<Item = ObjectRow>) -> TransactionCache {
         let mut cache = TransactionCache::default();
         for object in objects {
             let name = (Tenant::default(), format!("object:{}", object.number));

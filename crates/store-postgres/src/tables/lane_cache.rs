@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pointsman_core::TaskSeq;
-use pointsman_store::row::{HandlerId, Head, Live, ObjectNumber, Phase, Waiting};
-use pointsman_store::{lanes_of, object_of_lane};
+use pointsman_store::row::{ActiveTaskRow, HandlerId, LaneHead, ObjectNumber, TaskPhase, WaitingTask};
+use pointsman_store::{lane_range_of_object, object_of_lane};
 
 /// Limit of cached tasks per lane.
 pub(crate) const MAX_HEADS: usize = 8;
@@ -15,7 +15,7 @@ const MIN_HEADS: usize = 2;
 /// The first tasks of a lane by position.
 #[derive(Debug, Default)]
 struct CachedLane {
-    heads: BTreeMap<i64, Head>,
+    heads: BTreeMap<i64, LaneHead>,
     /// The lane has no other tasks.
     is_complete: bool,
 }
@@ -49,18 +49,18 @@ impl LaneCache {
     }
 
     /// Caches the first tasks of a lane; fewer than the requested `most` means that these are all.
-    pub(crate) fn insert_lane(&mut self, lane: i64, heads: Vec<Head>, most: usize) {
+    pub(crate) fn insert_lane(&mut self, lane: i64, heads: Vec<LaneHead>, most: usize) {
         let is_complete = heads.len() < most;
         self.drop_cached_lane(lane);
         for head in &heads {
-            self.positions.insert(head.next.seq, (lane, head.place));
+            self.positions.insert(head.task.seq, (lane, head.lane_position));
         }
-        let heads = heads.into_iter().map(|head| (head.place, head)).collect();
+        let heads = heads.into_iter().map(|head| (head.lane_position, head)).collect();
         self.lanes.insert(lane, CachedLane { heads, is_complete });
     }
 
     /// The first task of a lane; the outer option is none if that is not cached.
-    pub(crate) fn head(&mut self, lane: i64) -> Option<Option<Head>> {
+    pub(crate) fn head(&mut self, lane: i64) -> Option<Option<LaneHead>> {
         let cached = self.lane_mut(lane)?;
         match cached.heads.values().next() {
             Some(head) => Some(Some(head.clone())),
@@ -69,19 +69,23 @@ impl LaneCache {
     }
 
     /// Inserts or replaces a task in its lane, as far as the lane is cached.
-    pub(crate) fn insert_task(&mut self, live: &Live) {
+    pub(crate) fn insert_task(&mut self, live: &ActiveTaskRow) {
         self.remove_task(live.seq);
-        let (Some(lane), Some(place)) = (live.lane, live.place) else { return };
+        let (Some(lane), Some(place)) = (live.lane, live.lane_position) else { return };
         let Some(cached) = self.lane_mut(lane) else { return };
         let last = cached.heads.last_key_value().map(|(place, _)| *place);
         if cached.is_complete || last.is_some_and(|last| place < last) {
-            let head = Head { place, phase: live.phase, next: Waiting::of(live, live.due()) };
+            let head = LaneHead {
+                lane_position: place,
+                phase: live.phase,
+                task: WaitingTask::from_row(live, live.due_time()),
+            };
             cached.heads.insert(place, head);
             let surplus = (cached.heads.len() > MAX_HEADS).then(|| cached.heads.pop_last()).flatten();
             cached.is_complete &= surplus.is_none();
             self.positions.insert(live.seq, (lane, place));
             if let Some((_, head)) = surplus {
-                self.positions.remove(&head.next.seq);
+                self.positions.remove(&head.task.seq);
             }
         }
     }
@@ -93,7 +97,7 @@ impl LaneCache {
 
     /// Returns the handlers whose lanes of an object are cached as empty.
     pub(crate) fn list_empty_lanes(&self, object: ObjectNumber) -> Vec<HandlerId> {
-        let Some(lanes) = lanes_of(object) else { return vec![] };
+        let Some(lanes) = lane_range_of_object(object) else { return vec![] };
         let from = *lanes.start();
         let empty =
             self.lanes.range(lanes).filter(|(_, cached)| cached.is_complete && cached.heads.is_empty());
@@ -105,7 +109,7 @@ impl LaneCache {
         if number < 0 {
             return self.drop_cached_lane(number);
         }
-        let Some(all) = lanes_of(number) else { return };
+        let Some(all) = lane_range_of_object(number) else { return };
         let lanes: Vec<i64> = self.lanes.range(all).map(|(lane, _)| *lane).collect();
         lanes.into_iter().for_each(|lane| self.drop_cached_lane(lane));
     }
@@ -118,7 +122,7 @@ impl LaneCache {
 
     fn drop_cached_lane(&mut self, lane: i64) {
         for head in self.lanes.remove(&lane).into_iter().flat_map(|cached| cached.heads.into_values()) {
-            self.positions.remove(&head.next.seq);
+            self.positions.remove(&head.task.seq);
         }
     }
 
@@ -130,7 +134,7 @@ impl LaneCache {
         }
     }
 
-    pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: Phase) {
+    pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: TaskPhase) {
         if let Some((lane, place)) = self.positions.get(&seq)
             && let Some(head) = self.lanes.get_mut(lane).and_then(|cached| cached.heads.get_mut(place))
         {
@@ -153,14 +157,21 @@ impl LaneCache {
 #[cfg(test)]
 mod tests {
     use pointsman_core::Timestamp;
-    use pointsman_store::{LANES, lane_number};
+    use pointsman_store::{LANES_PER_OBJECT, lane_number};
 
     use super::*;
 
-    fn head(place: i64) -> Head {
+    fn head(place: i64) -> LaneHead {
         let due = Timestamp::from_micros(0);
-        let next = Waiting { seq: TaskSeq(place), queue: 1, bucket: None, crowd: None, score: 0, due };
-        Head { place, phase: Phase::Blocked, next }
+        let next = WaitingTask {
+            seq: TaskSeq(place),
+            queue: 1,
+            key_bucket: None,
+            concurrency_group: None,
+            score: 0,
+            due,
+        };
+        LaneHead { lane_position: place, phase: TaskPhase::Blocked, task: next }
     }
 
     #[test]
@@ -176,7 +187,7 @@ mod tests {
     #[test]
     fn only_lanes_of_the_invalidated_object_are_dropped() {
         let mut lanes = LaneCache::default();
-        let cached_lanes = [(1, 7), (2, 0), (2, LANES - 1), (3, 0)];
+        let cached_lanes = [(1, 7), (2, 0), (2, LANES_PER_OBJECT - 1), (3, 0)];
         let cached_lanes =
             cached_lanes.into_iter().map(|(object, handler)| lane_number(object, handler)).chain([-9]);
         let cached_lanes: Vec<i64> = cached_lanes.collect();

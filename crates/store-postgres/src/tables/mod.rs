@@ -23,11 +23,11 @@ mod write_batch;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use pointsman_core::task::Realm;
-use pointsman_store::clock::CallerTime;
-use pointsman_store::commits::{Change, Point, told};
+use pointsman_core::task::TaskIdNamespace;
+use pointsman_store::caller_time::CallerTime;
 use pointsman_store::error::Result;
-use pointsman_store::tables::{Changes, Counters, Foreseen, Memory};
+use pointsman_store::invalidation::{CommitVersion, Invalidation, encode_invalidations};
+use pointsman_store::tables::{CacheState, Counters, PeerChanges, ReadSet};
 use tokio_postgres::Row;
 
 use crate::error::is_connection_lost;
@@ -56,12 +56,12 @@ pub struct PgTables {
     invalidation: InvalidationBuilder,
     commit_state: RefCell<CommitState>,
     /// Changes that peers must apply to their in-memory state.
-    changes: RefCell<Vec<Change>>,
+    changes: RefCell<Vec<Invalidation>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     is_registry_changed: Cell<bool>,
     /// The commit that the in-memory state reflects, and its registry version.
-    cached_version: Cell<Option<(Point, i64)>>,
-    task_id_namespace: Cell<Option<Realm>>,
+    cached_version: Cell<Option<(CommitVersion, i64)>>,
+    task_id_namespace: Cell<Option<TaskIdNamespace>>,
     partition_rows: Cell<i64>,
     /// First event (number, id) of each journal partition, and the end of the last partition when they were read.
     partition_starts: RefCell<(i64, Vec<(i64, i64)>)>,
@@ -214,14 +214,14 @@ impl PgTables {
         Ok(())
     }
 
-    pub(crate) fn begin(&self, read_set: Foreseen) -> Result<Memory> {
+    pub(crate) fn begin(&self, read_set: ReadSet) -> Result<CacheState> {
         self.write_batch.borrow_mut().clear();
         self.changes.borrow_mut().clear();
         self.is_registry_changed.set(false);
         let is_reusable = self.is_cache_current.replace(false) && self.cache.borrow().is_within_limit();
         let (missing, cached) = match is_reusable {
             true => self.cache.borrow().split_cached(read_set),
-            false => (read_set, Foreseen::default()),
+            false => (read_set, ReadSet::default()),
         };
         let results = match self.begin_with_write_lock(&missing) {
             Ok(results) => results,
@@ -237,12 +237,12 @@ impl PgTables {
         let versions = results.next().unwrap_or_default();
         let (commits, commit_state) = CommitLog::from_rows(&versions)?;
         self.commit_state.replace(commit_state);
-        let objects = self.commit_state.borrow().counters.objects;
+        let objects = self.commit_state.borrow().counters.last_object;
         let previous = self.cached_version.get();
         let cache_state = self.update_cache_state(&commits)?;
         self.peer_countdown.set(match cache_state {
-            Memory::Current => self.peer_countdown.get().saturating_sub(1),
-            Memory::Behind(_) | Memory::Unknown => PEER_ACTIVE_TRANSACTIONS,
+            CacheState::Fresh => self.peer_countdown.get().saturating_sub(1),
+            CacheState::Stale(_) | CacheState::Unknown => PEER_ACTIVE_TRANSACTIONS,
         });
         self.invalidation.begin(self.peer_countdown.get() > 0);
         let invalidations =
@@ -261,7 +261,7 @@ impl PgTables {
     }
 
     /// Fetches the part of a read set that is not cached, at the beginning of a transaction.
-    pub(crate) fn prefetch(&self, read_set: Foreseen) -> Result<()> {
+    pub(crate) fn prefetch(&self, read_set: ReadSet) -> Result<()> {
         let (missing, _) = self.cache.borrow().split_cached(read_set);
         let commands = TransactionCache::prefetch_commands(&missing);
         if commands.is_empty() {
@@ -284,10 +284,10 @@ impl PgTables {
     }
 
     /// Begins a transaction, takes the write lock and fetches the read set.
-    fn begin_with_write_lock(&self, read_set: &Foreseen) -> Result<Vec<Vec<Row>>> {
+    fn begin_with_write_lock(&self, read_set: &ReadSet) -> Result<Vec<Vec<Row>>> {
         self.ensure_connected()?;
         let begin = if self.connection.is_pooled() { BEGIN_POOLED } else { BEGIN };
-        let version = self.cached_version.get().map_or(i64::MAX, |(point, _)| point.version);
+        let version = self.cached_version.get().map_or(i64::MAX, |(point, _)| point.number);
         let mut commands = vec![
             SqlCommand::Batch(begin),
             SqlCommand::Query(query!("write/take_write_lock"), vec![]),
@@ -298,7 +298,7 @@ impl PgTables {
     }
 
     /// Compares the in-memory state with the last commit and reads what it lacks.
-    fn update_cache_state(&self, commits: &CommitLog) -> Result<Memory> {
+    fn update_cache_state(&self, commits: &CommitLog) -> Result<CacheState> {
         let (point, registry, changes) = {
             let commit_state = self.commit_state.borrow();
             let cached = self.cached_version.get();
@@ -312,28 +312,28 @@ impl PgTables {
         };
         let before = self.cached_version.replace(Some((point, registry)));
         match changes {
-            Some(_) if before.is_some_and(|(before, _)| before == point) => Ok(Memory::Current),
-            Some(changes) => self.read_changes(changes).map(Memory::Behind),
-            None => Ok(Memory::Unknown),
+            Some(_) if before.is_some_and(|(before, _)| before == point) => Ok(CacheState::Fresh),
+            Some(changes) => self.read_changes(changes).map(CacheState::Stale),
+            None => Ok(CacheState::Unknown),
         }
     }
 
-    fn read_changes(&self, changes: Vec<Change>) -> Result<Changes> {
+    fn read_changes(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
         let (mut queues, mut limiters, mut tasks, mut is_all) = (vec![], vec![], vec![], false);
         for change in changes {
             match change {
-                Change::Queue(id) => queues.push(id),
-                Change::Pace(id) => limiters.push(id),
-                Change::Task(seq) => tasks.push(seq),
-                Change::AllQueues => is_all = true,
+                Invalidation::Queue(id) => queues.push(id),
+                Invalidation::Limiter(id) => limiters.push(id),
+                Invalidation::Task(seq) => tasks.push(seq),
+                Invalidation::AllQueues => is_all = true,
             }
         }
         let commit_state = self.commit_state.borrow().clone();
-        Ok(Changes {
+        Ok(PeerChanges {
             counters: commit_state.counters,
             queues: if is_all { self.list_queues()? } else { self.list_queues_by_id(queues)? },
-            paces: self.list_limiter_states(limiters)?,
-            tasks,
+            limiter_states: self.list_limiter_states(limiters)?,
+            stale_tasks: tasks,
         })
     }
 
@@ -346,7 +346,7 @@ impl PgTables {
         let mut commands = self.take_batch_commands()?;
         let committed = {
             let mut commit_state = self.commit_state.borrow_mut();
-            commit_state.version = commit_state.version.next();
+            commit_state.version = commit_state.version.next_version();
             (commit_state.version, commit_state.registry_version)
         };
         commands.push(SqlCommand::Query(
@@ -372,7 +372,7 @@ impl PgTables {
                 BYTEA,
                 INT8
             ),
-            self.commit_state.borrow().version_row_params(told(changes), invalidation),
+            self.commit_state.borrow().version_row_params(encode_invalidations(changes), invalidation),
         ));
         commands.push(SqlCommand::Batch("COMMIT"));
         self.connection.send(&commands)?;
@@ -397,7 +397,7 @@ impl PgTables {
         self.write_batch.borrow_mut().add_command(command);
     }
 
-    fn record_change(&self, change: Change) {
+    fn record_change(&self, change: Invalidation) {
         self.changes.borrow_mut().push(change);
     }
 

@@ -2,7 +2,7 @@
 
 use pointsman_core::{EventId, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{IdleObject, Object};
+use pointsman_store::row::{IdleObject, ObjectRow};
 
 use super::PgTables;
 use super::cache::read_object;
@@ -15,7 +15,7 @@ use crate::writer_connection::params;
 const MAX_EVENTS_VISITED: usize = 5000;
 
 impl PgTables {
-    pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
+    pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
         let name = (tenant.clone(), key.to_string());
         if let Some(cached) = self.cache.borrow().find_object(&name) {
             return Ok(cached.cloned());
@@ -26,7 +26,7 @@ impl PgTables {
         Ok(found)
     }
 
-    pub(super) fn write_object(&self, tenant: &Tenant, key: &str, object: &Object) {
+    pub(super) fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) {
         self.write_batch.borrow_mut().write_object(tenant, key, object);
         self.invalidation.add_object(object.number);
         self.cache.borrow_mut().insert_object((tenant.clone(), key.into()), Some(object.clone()));
@@ -36,7 +36,12 @@ impl PgTables {
         let params = params![up_to.as_i64(), most as i64];
         self.query_all(query!("write/idle_objects", INT8, INT8), params, |row| {
             let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
-            Ok(IdleObject { tenant, key: read_column(row, 1)?, object: read_object(row, 2)?, queued: false })
+            Ok(IdleObject {
+                tenant,
+                key: read_column(row, 1)?,
+                row: read_object(row, 2)?,
+                has_outbox_events: false,
+            })
         })
     }
 
@@ -76,7 +81,7 @@ impl PgTables {
         self.query_rows(query!("write/delete_objects", TEXT_ARRAY, TEXT_ARRAY), params![tenants, keys])?;
         let mut cache = self.cache.borrow_mut();
         for idle in objects {
-            self.invalidation.add_object(idle.object.number);
+            self.invalidation.add_object(idle.row.number);
             cache.drop_cached_object((idle.tenant.clone(), idle.key.clone()));
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! Chains and orders.
 
 use pointsman_core::Tenant;
-use pointsman_core::chain::{Chain, ChainPath, ChainState, NodeId, OrderKey};
+use pointsman_core::chain::{Chain, ChainNodeId, ChainPath, ChainState, OrderKey};
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Known, Numbered};
+use pointsman_store::row::{ChainRow, OrderRow};
 
 use super::PgTables;
 use crate::rows::{read_column, read_order, read_time};
@@ -12,11 +12,11 @@ use crate::session::query;
 use crate::writer_connection::{SqlCommand, params};
 
 impl PgTables {
-    pub(super) fn list_chains(&self) -> Result<Vec<Known>> {
+    pub(super) fn list_chains(&self) -> Result<Vec<ChainRow>> {
         self.query_all(query!("write/chains"), vec![], |row| {
-            Ok(Known {
+            Ok(ChainRow {
                 chain: serde_json::from_str(read_column(row, 0)?).map_err(Fault::damaged)?,
-                defined: read_column(row, 1)?,
+                is_defined: read_column(row, 1)?,
                 state: serde_json::from_str(read_column(row, 2)?).map_err(Fault::damaged)?,
             })
         })
@@ -54,7 +54,7 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/set_pending_chain", TEXT, INT8), params));
     }
 
-    pub(super) fn find_order(&self, n: i64) -> Result<Option<Numbered>> {
+    pub(super) fn find_order(&self, n: i64) -> Result<Option<OrderRow>> {
         let written = self.write_batch.borrow().find_order(n);
         if let Some(order) = written {
             return Ok(order);
@@ -69,11 +69,11 @@ impl PgTables {
         let params = params![orders.to_vec()];
         let found =
             self.query_all(query!("write/prefetch_orders", INT8_ARRAY), params, |row| read_order(row, 0))?;
-        self.cache.borrow_mut().orders.extend(found.into_iter().map(|order| (order.n, order)));
+        self.cache.borrow_mut().orders.extend(found.into_iter().map(|order| (order.number, order)));
         Ok(())
     }
 
-    pub(super) fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+    pub(super) fn find_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
         let params = params![key.to_string(), tenant.to_string()];
         self.query_one(query!("write/order_by_key", TEXT, TEXT), params, |row| read_order(row, 0))
     }
@@ -87,9 +87,9 @@ impl PgTables {
         self.write_batch.borrow_mut().insert_order(n, order);
     }
 
-    pub(super) fn update_order(&self, order: &Numbered) {
-        self.write_batch.borrow_mut().update_order(order.n, &order.order);
-        self.cache.borrow_mut().orders.remove(&order.n);
+    pub(super) fn update_order(&self, order: &OrderRow) {
+        self.write_batch.borrow_mut().update_order(order.number, &order.order);
+        self.cache.borrow_mut().orders.remove(&order.number);
     }
 
     pub(super) fn delete_existing_order(&self, n: i64) {
@@ -108,8 +108,8 @@ impl PgTables {
                 key: key.clone(),
                 tenant: tenant.clone(),
                 outcome: read_column::<&str>(row, 0)?.parse().map_err(Fault::damaged)?,
-                node: NodeId::new(read_column::<&str>(row, 1)?).map_err(Fault::damaged)?,
-                ended: read_time(row, 2)?,
+                node: ChainNodeId::new(read_column::<&str>(row, 1)?).map_err(Fault::damaged)?,
+                ended_at: read_time(row, 2)?,
             })
         })
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::limit::Pace;
-use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
-use pointsman_core::task::{QueueOf, Realm};
-use pointsman_core::{HandlerDef, Place, Rule, RuleKind, TaskSeq, Tenant, Timestamp};
-use pointsman_store::commits::Change;
+use pointsman_core::limit::LimiterState;
+use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
+use pointsman_core::task::{QueueSubject, TaskIdNamespace};
+use pointsman_core::{HandlerDef, Rule, RuleKind, RuleScope, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
+use pointsman_store::invalidation::Invalidation;
+use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow, RankRange};
 use tokio_postgres::Row;
 
 use super::PgTables;
@@ -22,11 +22,11 @@ use crate::writer_connection::{SqlCommand, params};
 const REGISTRY_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 impl PgTables {
-    pub(super) fn find_task_id_namespace(&self) -> Result<Realm> {
+    pub(super) fn find_task_id_namespace(&self) -> Result<TaskIdNamespace> {
         if let Some(task_id_namespace) = self.task_id_namespace.get() {
             return Ok(task_id_namespace);
         }
-        let task_id_namespace = Realm(self.read_number("realm")? as u64);
+        let task_id_namespace = TaskIdNamespace(self.read_number("realm")? as u64);
         self.task_id_namespace.set(Some(task_id_namespace));
         Ok(task_id_namespace)
     }
@@ -67,21 +67,22 @@ impl PgTables {
         &self,
         handler: HandlerId,
         tenant: &Tenant,
-        kind: &QueueOf,
+        kind: &QueueSubject,
     ) -> Result<QueueId> {
-        let params = params![handler, tenant.to_string(), kind.text(), canvas_id(Some(tenant))];
+        let params = params![handler, tenant.to_string(), kind.to_text(), canvas_id(Some(tenant))];
         let query = query!("write/insert_queue", INT8, TEXT, TEXT, UUID);
         let id = self.query_one(query, params, |row| read_column(row, 0))?;
         let id = id.ok_or_else(|| Fault::damaged("a queue without a number"))?;
-        self.record_change(Change::Queue(id));
+        self.record_change(Invalidation::Queue(id));
         Ok(id)
     }
 
-    pub(super) fn write_queue_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()> {
-        let column =
-            |read_count: fn(&Counts) -> i64| counts.iter().map(|(_, c)| read_count(c)).collect::<Vec<i64>>();
+    pub(super) fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
+        let column = |read_count: fn(&QueueCounts) -> i64| {
+            counts.iter().map(|(_, c)| read_count(c)).collect::<Vec<i64>>()
+        };
         let ids: Vec<i64> = counts.iter().map(|(id, _)| *id).collect();
-        ids.iter().for_each(|id| self.record_change(Change::Queue(*id)));
+        ids.iter().for_each(|id| self.record_change(Invalidation::Queue(*id)));
         let params = params![
             ids,
             column(|c| c.ready),
@@ -110,7 +111,7 @@ impl PgTables {
         self.query_one(query!("write/first_ready_task", INT8), params![queue], head)
     }
 
-    pub(super) fn list_ranks(&self, queue: QueueId) -> Result<Vec<Ranks>> {
+    pub(super) fn list_ranks(&self, queue: QueueId) -> Result<Vec<RankRange>> {
         let ranks = |row: &Row| {
             Ok((read_column(row, 0)?, read_bucket(row, 1)?, read_column(row, 2)?, read_column(row, 3)?))
         };
@@ -122,8 +123,8 @@ impl PgTables {
             Ok(HandlerRow {
                 id: read_column(row, 0)?,
                 def: serde_json::from_str(read_column(row, 1)?).map_err(Fault::damaged)?,
-                defined: read_column(row, 2)?,
-                pace: decode_limiter_state(read_column(row, 3)?)?,
+                is_defined: read_column(row, 2)?,
+                limiter_state: decode_limiter_state(read_column(row, 3)?)?,
             })
         })
     }
@@ -139,8 +140,8 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn write_limiter_state(&self, handler: HandlerId, pace: &Pace) -> Result<()> {
-        self.record_change(Change::Pace(handler));
+    pub(super) fn write_limiter_state(&self, handler: HandlerId, pace: &LimiterState) -> Result<()> {
+        self.record_change(Invalidation::Limiter(handler));
         let json = serde_json::to_string(pace).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
             query!("write/set_limiter_state", INT8, TEXT),
@@ -149,7 +150,7 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn list_limiter_states(&self, ids: Vec<HandlerId>) -> Result<Vec<(HandlerId, Pace)>> {
+    pub(super) fn list_limiter_states(&self, ids: Vec<HandlerId>) -> Result<Vec<(HandlerId, LimiterState)>> {
         let pace = |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
         match ids.is_empty() {
             true => Ok(vec![]),
@@ -199,16 +200,16 @@ impl PgTables {
             rule.kind.as_str(),
             canvas_id(rule.tenant.as_ref()),
             rule.tenant.as_ref().map(Tenant::to_string),
-            rule.place.name(),
-            event_space(&rule.place),
+            rule.scope.name(),
+            event_space(&rule.scope),
             rule.since.micros(),
-            replace_nul_chars(rule.by.clone()),
+            replace_nul_chars(rule.set_by.clone()),
             replace_nul_chars(rule.reason.clone()),
         ];
         self.add_to_batch(SqlCommand::Query(query, params));
     }
 
-    pub(super) fn delete_existing_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) {
+    pub(super) fn delete_existing_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) {
         self.mark_registry_changed();
         let params = params![kind.as_str(), canvas_id(tenant), place.name(), event_space(place)];
         self.add_to_batch(SqlCommand::Query(query!("write/delete_rule", TEXT, UUID, TEXT, TEXT), params));
@@ -233,7 +234,7 @@ impl PgTables {
         id.ok_or_else(|| Fault::damaged("a node without a number"))
     }
 
-    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &Abilities) -> Result<()> {
+    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
         let json = serde_json::to_string(abilities).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
             query!("write/set_node_capabilities", INT8, TEXT),
@@ -262,8 +263,8 @@ impl PgTables {
         })
     }
 
-    pub(super) fn insert_audit_entry(&self, entry: &Deed) {
-        let Deed { at, by, action, what, detail } = entry.clone();
+    pub(super) fn insert_audit_entry(&self, entry: &AuditEntry) {
+        let AuditEntry { at, actor: by, action, target: what, detail } = entry.clone();
         let params = params![
             at.micros(),
             replace_nul_chars(by),
@@ -283,8 +284,8 @@ fn read_queue_row(row: &Row) -> Result<QueueRow> {
         id: read_column(row, 0)?,
         handler: read_column(row, 1)?,
         tenant: Tenant::new(read_column::<&str>(row, 2)?).map_err(Fault::damaged)?,
-        of: QueueOf::read(read_column(row, 3)?).map_err(Fault::damaged)?,
-        counts: Counts {
+        kind: QueueSubject::from_text(read_column(row, 3)?).map_err(Fault::damaged)?,
+        counts: QueueCounts {
             ready: read_column(row, 4)?,
             waiting: read_column(row, 5)?,
             scheduled: read_column(row, 6)?,
@@ -295,9 +296,9 @@ fn read_queue_row(row: &Row) -> Result<QueueRow> {
     })
 }
 
-fn decode_limiter_state(json: &str) -> Result<Pace> {
+fn decode_limiter_state(json: &str) -> Result<LimiterState> {
     match json {
-        "" => Ok(Pace::default()),
+        "" => Ok(LimiterState::default()),
         json => serde_json::from_str(json).map_err(Fault::damaged),
     }
 }

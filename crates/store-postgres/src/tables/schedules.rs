@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::fire::{Fire, Outcome, Skipped};
+use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
 use pointsman_core::{EventId, ScheduleName, TaskId, TaskSeq, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::ScheduleRow;
@@ -17,9 +17,9 @@ impl PgTables {
         let rows = self.query_all(query!("write/schedules"), vec![], |row| {
             let schedule = ScheduleRow {
                 expression: read_column(row, 1)?,
-                settled: read_time(row, 2)?,
-                unmet: read_optional_time(row, 3)?,
-                named: read_time(row, 4)?,
+                resolved_up_to: read_time(row, 2)?,
+                next_catch_up: read_optional_time(row, 3)?,
+                last_registered_at: read_time(row, 4)?,
             };
             Ok((read_column(row, 0)?, schedule))
         })?;
@@ -52,14 +52,20 @@ impl PgTables {
         let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
         let event = fire.event.map(EventId::as_i64);
         let task = fire.task.as_ref().map(TaskId::to_string);
-        let params =
-            params![schedule.to_string(), fire.planned.micros(), fire.at.micros(), outcome, event, task];
+        let params = params![
+            schedule.to_string(),
+            fire.planned_at.micros(),
+            fire.recorded_at.micros(),
+            outcome,
+            event,
+            task
+        ];
         self.add_to_batch(SqlCommand::Query(
             query!("write/upsert_fire", TEXT, INT8, INT8, TEXT, INT8, TEXT),
             params,
         ));
-        let unmet = unmet.then_some(fire.planned.micros());
-        let params = params![schedule.to_string(), fire.planned.micros(), unmet, event];
+        let unmet = unmet.then_some(fire.planned_at.micros());
+        let params = params![schedule.to_string(), fire.planned_at.micros(), unmet, event];
         self.add_to_batch(SqlCommand::Query(
             query!("write/set_schedule_progress", TEXT, INT8, INT8, INT8),
             params,
@@ -68,7 +74,8 @@ impl PgTables {
     }
 
     pub(super) fn clear_missed_times(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        let skipped = serde_json::to_string(&Outcome::Skipped(Skipped::Held)).map_err(Fault::damaged)?;
+        let skipped =
+            serde_json::to_string(&FireOutcome::Skipped(SkipReason::PausedByRule)).map_err(Fault::damaged)?;
         let params = params![schedule.to_string(), up_to.micros(), skipped];
         self.add_to_batch(SqlCommand::Query(query!("write/clear_missed_times", TEXT, INT8, TEXT), params));
         Ok(())

@@ -3,9 +3,12 @@
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{LogLine, Task};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store::commits::Change;
 use pointsman_store::error::Result;
-use pointsman_store::row::{AttemptRow, Gated, HandlerId, Head, Live, Past, Phase, QueueId, Waiting};
+use pointsman_store::invalidation::Invalidation;
+use pointsman_store::row::{
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, GatedTask, HandlerId, LaneHead, QueueId, TaskPhase,
+    WaitingTask,
+};
 
 use super::PgTables;
 use super::cache::{read_optional_head, read_waiting_task};
@@ -15,7 +18,7 @@ use crate::session::query;
 use crate::writer_connection::params;
 
 impl PgTables {
-    pub(super) fn find_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
+    pub(super) fn find_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
         let written = self.write_batch.borrow().find_task(seq);
         match written {
             Some(task) => Ok(task),
@@ -26,7 +29,7 @@ impl PgTables {
     }
 
     /// Adds the lane of a task to the invalidation record.
-    fn invalidate_lane_of(&self, live: &Live) {
+    fn invalidate_lane_of(&self, live: &ActiveTaskRow) {
         if let Some(lane) = live.lane {
             self.invalidation.add_lane(lane);
         }
@@ -49,37 +52,37 @@ impl PgTables {
         }
     }
 
-    pub(super) fn insert_active_task(&self, live: &Live) {
+    pub(super) fn insert_active_task(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().insert_task(live);
         self.invalidate_lane_of(live);
         self.cache.borrow_mut().lanes.insert_task(live);
     }
 
-    pub(super) fn delete_active_task(&self, live: &Live) {
+    pub(super) fn delete_active_task(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().delete_task(live.seq);
         self.invalidate_lane_of(live);
         self.cache.borrow_mut().lanes.remove_task(live.seq);
     }
 
-    pub(super) fn set_task_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) {
+    pub(super) fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) {
         self.write_batch.borrow_mut().set_phase(seq, phase, rank);
         self.invalidate_lane_by_seq(seq);
         self.cache.borrow_mut().lanes.set_phase(seq, phase);
     }
 
-    pub(super) fn lock_task(&self, live: &Live) {
+    pub(super) fn lock_task(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().lock_task(live);
         self.invalidate_lane_of(live);
         self.cache.borrow_mut().lanes.insert_task(live);
     }
 
-    pub(super) fn rewrite_active_task(&self, live: &Live) {
+    pub(super) fn rewrite_active_task(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().rewrite_task(live);
         self.invalidate_lane_of(live);
         self.cache.borrow_mut().lanes.insert_task(live);
     }
 
-    pub(super) fn set_task_grouping(&self, live: &Live) {
+    pub(super) fn set_task_grouping(&self, live: &ActiveTaskRow) {
         self.write_batch.borrow_mut().set_task_grouping(live);
         self.invalidate_lane_by_seq(live.seq);
         self.invalidate_lane_of(live);
@@ -101,17 +104,17 @@ impl PgTables {
     }
 
     pub(super) fn record_task_change(&self, seq: TaskSeq) {
-        self.record_change(Change::Task(seq));
+        self.record_change(Invalidation::Task(seq));
     }
 
-    pub(super) fn find_lane_head(&self, lane: i64) -> Result<Option<Head>> {
+    pub(super) fn find_lane_head(&self, lane: i64) -> Result<Option<LaneHead>> {
         if let Some(cached) = self.cache.borrow_mut().lanes.head(lane) {
             return Ok(cached);
         }
         let query = query!("write/prefetch_lanes", INT8_ARRAY, INT8);
         let heads =
             self.query_all(query, params![vec![lane], MAX_HEADS as i64], |row| read_optional_head(row, 1))?;
-        let heads: Vec<Head> = heads.into_iter().flatten().collect();
+        let heads: Vec<LaneHead> = heads.into_iter().flatten().collect();
         let first = heads.first().cloned();
         self.cache.borrow_mut().lanes.insert_lane(lane, heads, MAX_HEADS);
         Ok(first)
@@ -131,13 +134,13 @@ impl PgTables {
         )
     }
 
-    pub(super) fn find_blocked_in_group(&self, group: i64) -> Result<Option<Waiting>> {
+    pub(super) fn find_blocked_in_group(&self, group: i64) -> Result<Option<WaitingTask>> {
         self.query_one(query!("write/blocked_in_concurrency_group", INT8), params![group], |row| {
             read_waiting_task(row, 0)
         })
     }
 
-    pub(super) fn list_best_ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
+    pub(super) fn list_best_ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
         if shares.is_empty() {
             return Ok(vec![]);
         }
@@ -146,11 +149,11 @@ impl PgTables {
         self.query_all(query, params![queues, shares], |row| read_active_task(row, 0))
     }
 
-    pub(super) fn list_scheduled(&self) -> Result<Vec<Live>> {
+    pub(super) fn list_scheduled(&self) -> Result<Vec<ActiveTaskRow>> {
         self.query_all(query!("write/scheduled_tasks"), vec![], |row| read_active_task(row, 0))
     }
 
-    pub(super) fn list_due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
+    pub(super) fn list_due(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
         let params = params![now.micros(), most as i64];
         self.query_all(query!("write/due_tasks", INT8, INT8), params, |row| read_waiting_task(row, 0))
     }
@@ -159,12 +162,12 @@ impl PgTables {
         self.query_one(query!("write/earliest_due"), vec![], |row| read_time(row, 0))
     }
 
-    pub(super) fn list_gated(&self, event: EventId) -> Result<Vec<Gated>> {
+    pub(super) fn list_gated(&self, event: EventId) -> Result<Vec<GatedTask>> {
         self.query_all(query!("write/gated_tasks", INT8), params![event.as_i64()], |row| {
-            Ok(Gated {
-                waiting: read_waiting_task(row, 0)?,
+            Ok(GatedTask {
+                task: read_waiting_task(row, 0)?,
                 lane: read_column(row, 6)?,
-                place: read_column(row, 7)?,
+                lane_position: read_column(row, 7)?,
                 stage: read_column(row, 8)?,
             })
         })
@@ -180,11 +183,11 @@ impl PgTables {
         self.query_one(query!("write/sync_task_before", INT8, INT8, BOOL), params, read_task_seq)
     }
 
-    pub(super) fn list_locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
+    pub(super) fn list_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
         self.query_all(query!("write/locked_by_node", INT8), params![node], |row| read_active_task(row, 0))
     }
 
-    pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+    pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
         let params = params![now.micros(), since.micros()];
         self.query_all(query!("write/expired_leases", INT8, INT8), params, |row| read_active_task(row, 0))
     }
@@ -192,19 +195,19 @@ impl PgTables {
     pub(super) fn list_in_phases(
         &self,
         queue: QueueId,
-        phases: &[Phase],
+        phases: &[TaskPhase],
         most: usize,
     ) -> Result<Vec<TaskSeq>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         match phases {
-            [Phase::Scheduled] => {
+            [TaskPhase::Scheduled] => {
                 return self.query_all(
                     query!("write/scheduled_tasks_of_queue", INT8, INT8),
                     params![queue, most],
                     read_task_seq,
                 );
             }
-            [Phase::Missing] => {
+            [TaskPhase::Missing] => {
                 return self.query_all(
                     query!("write/missing_tasks", INT8, INT8),
                     params![queue, most],
@@ -231,12 +234,12 @@ impl PgTables {
         self.query_all(query!("write/tasks_to_score", INT8), params![queue], row)
     }
 
-    pub(super) fn list_to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
+    pub(super) fn list_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
         let row = |row: &_| Ok((read_waiting_task(row, 0)?, read_phase(row, 6)?, read_column(row, 7)?));
         self.query_all(query!("write/tasks_to_regroup", INT8), params![queue], row)
     }
 
-    pub(super) fn count_ready_before(&self, live: &Live, most: u64) -> Result<u64> {
+    pub(super) fn count_ready_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let params = params![live.queue, live.score, live.rank, live.seq.0, most];
         let query = query!("write/count_ready_before", INT8, INT8, INT8, INT8, INT8);
@@ -244,7 +247,7 @@ impl PgTables {
         Ok(counted.unwrap_or(0).max(0) as u64)
     }
 
-    pub(super) fn find_archived_task(&self, seq: TaskSeq) -> Result<Option<Past>> {
+    pub(super) fn find_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
         if let Some(archived) = self.write_batch.borrow().find_archived_task(seq) {
             return Ok(Some(archived.clone()));
         }
@@ -254,7 +257,7 @@ impl PgTables {
         })
     }
 
-    pub(super) fn insert_archived_task(&self, archived: &Past) {
+    pub(super) fn insert_archived_task(&self, archived: &ArchivedTaskRow) {
         let n = {
             let mut commit_state = self.commit_state.borrow_mut();
             commit_state.last_archive_number += 1;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use pointsman_core::order::Order;
 use pointsman_core::task::LogLine;
 use pointsman_core::{Event, TaskSeq, Tenant, Timestamp};
-use pointsman_store::row::{AttemptRow, Live, Numbered, Object, Past, Phase};
+use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, ObjectRow, OrderRow, TaskPhase};
 
 use super::columns::{
     ActiveTaskColumns, ArchivedTaskColumns, AttemptColumns, EventColumns, EventInsert, LockColumns,
@@ -19,10 +19,10 @@ use crate::writer_connection::{SqlCommand, params};
 /// A pending update of the row of an existing task.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskUpdate {
-    Phase(Phase, i64),
+    Phase(TaskPhase, i64),
     /// The task is locked; nothing else changes.
-    Lock(Box<Live>),
-    AllFields(Box<Live>),
+    Lock(Box<ActiveTaskRow>),
+    AllFields(Box<ActiveTaskRow>),
 }
 
 /// Lane, concurrency group and bucket of a task.
@@ -32,16 +32,16 @@ type TaskGrouping = (Option<i64>, Option<i64>, Option<i32>);
 pub(crate) struct WriteBatch {
     events: Vec<EventInsert>,
     sparse_index: Vec<(i64, i64)>,
-    objects: HashMap<(Tenant, String), Object>,
+    objects: HashMap<(Tenant, String), ObjectRow>,
     idempotency_records: Vec<(Tenant, String, [u8; 32], String, i64)>,
-    new_tasks: BTreeMap<TaskSeq, Live>,
+    new_tasks: BTreeMap<TaskSeq, ActiveTaskRow>,
     task_updates: BTreeMap<TaskSeq, TaskUpdate>,
     deleted_tasks: HashSet<TaskSeq>,
     /// For existing tasks: lanes, concurrency groups and buckets; concurrency groups alone; and scores.
     task_groupings: BTreeMap<TaskSeq, TaskGrouping>,
     concurrency_groups: BTreeMap<TaskSeq, Option<i64>>,
     scores: BTreeMap<TaskSeq, i64>,
-    archived_tasks: BTreeMap<TaskSeq, (i64, Past)>,
+    archived_tasks: BTreeMap<TaskSeq, (i64, ArchivedTaskRow)>,
     attempts: AttemptColumns,
     log_lines: LogLineColumns,
     orders: BTreeMap<i64, OrderWrite>,
@@ -73,7 +73,7 @@ impl WriteBatch {
         self.events.get(index).map(|insert| &insert.event)
     }
 
-    pub(crate) fn write_object(&mut self, tenant: &Tenant, key: &str, object: &Object) {
+    pub(crate) fn write_object(&mut self, tenant: &Tenant, key: &str, object: &ObjectRow) {
         self.objects.insert((tenant.clone(), key.into()), object.clone());
     }
 
@@ -89,7 +89,7 @@ impl WriteBatch {
     }
 
     /// A task with its pending writes; the outer option is none if the table must be read.
-    pub(crate) fn find_task(&self, seq: TaskSeq) -> Option<Option<Live>> {
+    pub(crate) fn find_task(&self, seq: TaskSeq) -> Option<Option<ActiveTaskRow>> {
         if let Some(live) = self.new_tasks.get(&seq) {
             return Some(Some(live.clone()));
         }
@@ -110,7 +110,7 @@ impl WriteBatch {
         }
     }
 
-    pub(crate) fn insert_task(&mut self, live: &Live) {
+    pub(crate) fn insert_task(&mut self, live: &ActiveTaskRow) {
         self.new_tasks.insert(live.seq, live.clone());
     }
 
@@ -121,7 +121,7 @@ impl WriteBatch {
         }
     }
 
-    pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: Phase, rank: i64) {
+    pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: TaskPhase, rank: i64) {
         if let Some(live) = self.new_tasks.get_mut(&seq) {
             (live.phase, live.rank) = (phase, rank);
             return;
@@ -136,14 +136,14 @@ impl WriteBatch {
         self.task_updates.insert(seq, update);
     }
 
-    pub(crate) fn lock_task(&mut self, live: &Live) {
+    pub(crate) fn lock_task(&mut self, live: &ActiveTaskRow) {
         match self.new_tasks.contains_key(&live.seq) || self.task_updates.contains_key(&live.seq) {
             true => self.rewrite_task(live),
             false => drop(self.task_updates.insert(live.seq, TaskUpdate::Lock(Box::new(live.clone())))),
         }
     }
 
-    pub(crate) fn rewrite_task(&mut self, live: &Live) {
+    pub(crate) fn rewrite_task(&mut self, live: &ActiveTaskRow) {
         match self.new_tasks.get_mut(&live.seq) {
             Some(task) => *task = live.clone(),
             None => {
@@ -152,18 +152,22 @@ impl WriteBatch {
         }
     }
 
-    pub(crate) fn set_task_grouping(&mut self, live: &Live) {
+    pub(crate) fn set_task_grouping(&mut self, live: &ActiveTaskRow) {
         match self.new_tasks.get_mut(&live.seq) {
-            Some(task) => (task.lane, task.crowd, task.bucket) = (live.lane, live.crowd, live.bucket),
+            Some(task) => {
+                (task.lane, task.concurrency_group, task.key_bucket) =
+                    (live.lane, live.concurrency_group, live.key_bucket)
+            }
             None => {
-                self.task_groupings.insert(live.seq, (live.lane, live.crowd, live.bucket.map(i32::from)));
+                self.task_groupings
+                    .insert(live.seq, (live.lane, live.concurrency_group, live.key_bucket.map(i32::from)));
             }
         }
     }
 
     pub(crate) fn set_concurrency_group(&mut self, seq: TaskSeq, group: Option<i64>) {
         match self.new_tasks.get_mut(&seq) {
-            Some(task) => task.crowd = group,
+            Some(task) => task.concurrency_group = group,
             None => {
                 self.concurrency_groups.insert(seq, group);
             }
@@ -179,11 +183,11 @@ impl WriteBatch {
         }
     }
 
-    pub(crate) fn find_archived_task(&self, seq: TaskSeq) -> Option<&Past> {
+    pub(crate) fn find_archived_task(&self, seq: TaskSeq) -> Option<&ArchivedTaskRow> {
         self.archived_tasks.get(&seq).map(|(_, archived)| archived)
     }
 
-    pub(crate) fn insert_archived_task(&mut self, n: i64, archived: &Past) {
+    pub(crate) fn insert_archived_task(&mut self, n: i64, archived: &ArchivedTaskRow) {
         self.archived_tasks.insert(archived.seq, (n, archived.clone()));
     }
 
@@ -200,15 +204,15 @@ impl WriteBatch {
         self.log_lines.push(task, lines);
     }
 
-    pub(crate) fn find_order(&self, n: i64) -> Option<Option<Numbered>> {
+    pub(crate) fn find_order(&self, n: i64) -> Option<Option<OrderRow>> {
         self.orders.get(&n).map(|write| match write {
             OrderWrite::Insert(order) | OrderWrite::Update(order) => {
                 let task = order.task.map_or(Some(None), |task| self.find_task(task));
                 let running = match task {
-                    Some(live) => live.is_some_and(|live| live.phase == Phase::Locked),
-                    None => order.running,
+                    Some(live) => live.is_some_and(|live| live.phase == TaskPhase::Locked),
+                    None => order.step_running,
                 };
-                Some(Numbered { n, order: Order { running, ..order.clone() } })
+                Some(OrderRow { number: n, order: Order { step_running: running, ..order.clone() } })
             }
             OrderWrite::Delete => None,
         })
@@ -333,8 +337,8 @@ impl WriteBatch {
                 tenants.push(tenant.to_string());
                 keys.push(key);
                 numbers.push(object.number);
-                last.push(object.last.as_i64());
-                sent.push(object.encode_sent());
+                last.push(object.last_event.as_i64());
+                sent.push(object.encode_last_sent());
             }
             commands.push(SqlCommand::Query(
                 query!("write/upsert_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use pointsman_core::store::{self, StoreError};
 use pointsman_core::{EventId, NewEvent};
-use pointsman_store::sql::{BoxError, Sql, SqlError, TransactError, panicked};
+use pointsman_store::sql::{BoxError, SqlError, SqlTransaction, TransactError, panic_error};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -55,7 +55,7 @@ impl Postgres {
     /// `work` fails or panics, nothing is stored.
     pub async fn transact<F>(&self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
     where
-        F: FnOnce(&mut dyn Sql) -> WorkResult + Send + 'static,
+        F: FnOnce(&mut dyn SqlTransaction) -> WorkResult + Send + 'static,
     {
         self.units_of_work.clone().transact(work).await
     }
@@ -85,7 +85,7 @@ impl UnitOfWorkPool {
 
     async fn transact<F>(self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
     where
-        F: FnOnce(&mut dyn Sql) -> WorkResult + Send + 'static,
+        F: FnOnce(&mut dyn SqlTransaction) -> WorkResult + Send + 'static,
     {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let session = self.take_session().await?;
@@ -97,7 +97,7 @@ impl UnitOfWorkPool {
             let result = run_work(&session, &inner, work);
             runtime.block_on(units.finish_transaction(session, result))
         });
-        done.await.unwrap_or_else(|error| Err(TransactError::Work(error.into())))
+        done.await.unwrap_or_else(|error| Err(TransactError::WorkFailed(error.into())))
     }
 
     /// Commits a successful unit of work and rolls back a failed one.
@@ -130,7 +130,7 @@ impl UnitOfWorkPool {
             }
             // A deferred check has failed, such as a deferred constraint.
             Err(error) if !session.is_closed() && error.code().is_some() => {
-                Err(TransactError::Work(SqlError::Refused(error_text(&error)).into()))
+                Err(TransactError::WorkFailed(SqlError::Refused(error_text(&error)).into()))
             }
             Err(error) => {
                 self.resolve_lost_commit(transaction_id, &error_text(&error)).await.map(|()| receipts)
@@ -154,7 +154,7 @@ impl UnitOfWorkPool {
                 }
             }
         };
-        let unknown = |_| Err(TransactError::Unknown(reason.into()));
+        let unknown = |_| Err(TransactError::OutcomeUnknown(reason.into()));
         tokio::time::timeout(COMMIT_CHECK_TIMEOUT, check).await.unwrap_or_else(unknown)
     }
 
@@ -214,18 +214,18 @@ fn run_work<F>(
     work: F,
 ) -> std::result::Result<Vec<NewEvent>, TransactError>
 where
-    F: FnOnce(&mut dyn Sql) -> WorkResult,
+    F: FnOnce(&mut dyn SqlTransaction) -> WorkResult,
 {
     let mut tx = BlockingTransaction::new(session, runtime);
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut tx)));
     let is_failed = tx.is_failed();
-    let result = result.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+    let result = result.unwrap_or_else(|panic| Err(panic_error(panic.as_ref())));
     if session.is_closed() {
         return Err(StoreError::Unavailable("the connection to PostgreSQL was lost".into()).into());
     }
     match result {
         // The work ignored a failed statement, but the database has aborted the transaction.
-        Ok(_) if is_failed => Err(TransactError::Work(SqlError::RolledBack.into())),
-        result => result.map_err(TransactError::Work),
+        Ok(_) if is_failed => Err(TransactError::WorkFailed(SqlError::RolledBack.into())),
+        result => result.map_err(TransactError::WorkFailed),
     }
 }

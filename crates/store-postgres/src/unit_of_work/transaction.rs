@@ -1,6 +1,6 @@
 //! The statements of a unit of work.
 
-use pointsman_store::sql::{Comments, Sql, SqlError, SqlRow, Value, first_word};
+use pointsman_store::sql::{CommentNesting, SqlError, SqlRow, SqlTransaction, SqlValue, first_keyword};
 use tokio::runtime::Handle;
 use tokio_postgres::Error;
 use tokio_postgres::types::{ToSql, Type};
@@ -45,26 +45,26 @@ impl<'a> BlockingTransaction<'a> {
         if self.failed {
             return Err(SqlError::RolledBack);
         }
-        let word = first_word(sql, Comments::Nested);
+        let word = first_keyword(sql, CommentNesting::Nested);
         if !ALLOWED_STATEMENTS.contains(&word.as_str()) {
             return Err(SqlError::TransactionControl(if word.is_empty() { "this".into() } else { word }));
         }
         if !READ_ONLY_STATEMENTS.contains(&word.as_str()) && mentions_own_schema(sql) {
-            return Err(SqlError::OurTables);
+            return Err(SqlError::StoreTablesReadOnly);
         }
         Ok(())
     }
 }
 
-impl Sql for BlockingTransaction<'_> {
-    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<usize, SqlError> {
+impl SqlTransaction for BlockingTransaction<'_> {
+    fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<usize, SqlError> {
         self.check_statement(sql)?;
         let (session, bound) = (self.session, bind_values(parameters));
         let changed = self.block_on(session.execute_unprepared(sql, &with_unspecified_types(&bound)))?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
-    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
+    fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError> {
         self.check_statement(sql)?;
         let (session, bound) = (self.session, bind_values(parameters));
         let rows = self.block_on(session.query_unprepared(sql, &with_unspecified_types(&bound)))?;
@@ -77,7 +77,7 @@ impl Sql for BlockingTransaction<'_> {
     }
 }
 
-fn bind_values(parameters: &[Value]) -> Vec<BoundValue<'_>> {
+fn bind_values(parameters: &[SqlValue]) -> Vec<BoundValue<'_>> {
     parameters.iter().map(BoundValue).collect()
 }
 

@@ -3,14 +3,14 @@
 use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
-use pointsman_store::sql::{SqlError, Value};
+use pointsman_store::sql::{SqlError, SqlValue};
 use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Column, Row};
 
 /// A statement parameter. All values but bytes are sent as text, so that the database converts them to the type that it
 /// expects: a number, a time, a uuid, JSON.
 #[derive(Debug)]
-pub(super) struct BoundValue<'a>(pub(super) &'a Value);
+pub(super) struct BoundValue<'a>(pub(super) &'a SqlValue);
 
 /// The unspecified type: the database infers it.
 pub(super) fn unspecified_type() -> Type {
@@ -20,11 +20,11 @@ pub(super) fn unspecified_type() -> Type {
 impl ToSql for BoundValue<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self.0 {
-            Value::Null => return Ok(IsNull::Yes),
-            Value::Integer(number) => out.put_slice(number.to_string().as_bytes()),
-            Value::Real(number) => out.put_slice(format_real(*number).as_bytes()),
-            Value::Text(text) => out.put_slice(text.as_bytes()),
-            Value::Blob(bytes) => out.put_slice(bytes),
+            SqlValue::Null => return Ok(IsNull::Yes),
+            SqlValue::Integer(number) => out.put_slice(number.to_string().as_bytes()),
+            SqlValue::Real(number) => out.put_slice(format_real(*number).as_bytes()),
+            SqlValue::Text(text) => out.put_slice(text.as_bytes()),
+            SqlValue::Blob(bytes) => out.put_slice(bytes),
         }
         Ok(IsNull::No)
     }
@@ -35,8 +35,8 @@ impl ToSql for BoundValue<'_> {
 
     fn encode_format(&self, _: &Type) -> Format {
         match self.0 {
-            Value::Blob(_) => Format::Binary,
-            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => Format::Text,
+            SqlValue::Blob(_) => Format::Binary,
+            SqlValue::Null | SqlValue::Integer(_) | SqlValue::Real(_) | SqlValue::Text(_) => Format::Text,
         }
     }
 
@@ -65,23 +65,23 @@ impl<'a> FromSql<'a> for RawBytes {
 }
 
 /// Reads a column of a row.
-pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<Value, SqlError> {
+pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<SqlValue, SqlError> {
     let read_failed = |error: tokio_postgres::Error| SqlError::Refused(error.to_string());
     let kind = column.type_();
     let Some(RawBytes(bytes)) = row.try_get::<_, Option<RawBytes>>(index).map_err(read_failed)? else {
-        return Ok(Value::Null);
+        return Ok(SqlValue::Null);
     };
-    let integer = |found: Option<i64>| found.map(Value::Integer);
+    let integer = |found: Option<i64>| found.map(SqlValue::Integer);
     let value = match *kind {
         Type::BOOL => integer(row.try_get::<_, bool>(index).map(i64::from).ok()),
         Type::INT2 => integer(row.try_get::<_, i16>(index).map(i64::from).ok()),
         Type::INT4 => integer(row.try_get::<_, i32>(index).map(i64::from).ok()),
         Type::INT8 => integer(row.try_get(index).ok()),
         Type::OID => integer(row.try_get::<_, u32>(index).map(i64::from).ok()),
-        Type::FLOAT4 => row.try_get::<_, f32>(index).map(|number| Value::Real(number.into())).ok(),
-        Type::FLOAT8 => row.try_get(index).map(Value::Real).ok(),
-        Type::BYTEA => Some(Value::Blob(bytes)),
-        Type::UUID => row.try_get::<_, uuid::Uuid>(index).map(|uuid| Value::Text(uuid.to_string())).ok(),
+        Type::FLOAT4 => row.try_get::<_, f32>(index).map(|number| SqlValue::Real(number.into())).ok(),
+        Type::FLOAT8 => row.try_get(index).map(SqlValue::Real).ok(),
+        Type::BYTEA => Some(SqlValue::Blob(bytes)),
+        Type::UUID => row.try_get::<_, uuid::Uuid>(index).map(|uuid| SqlValue::Text(uuid.to_string())).ok(),
         // A version byte precedes the text.
         Type::JSONB => bytes.get(1..).and_then(text_value),
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
@@ -98,6 +98,6 @@ pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<Val
     })
 }
 
-fn text_value(bytes: &[u8]) -> Option<Value> {
-    std::str::from_utf8(bytes).ok().map(|text| Value::Text(text.into()))
+fn text_value(bytes: &[u8]) -> Option<SqlValue> {
+    std::str::from_utf8(bytes).ok().map(|text| SqlValue::Text(text.into()))
 }

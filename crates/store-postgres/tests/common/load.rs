@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use futures::future::join_all;
 use pointsman_core::store::{
-    Claim, Claimant, Claimed, Finished, Journal, NodeId, Queue, Registry, Store, StoreError,
+    ClaimRequest, Claimant, ClaimedTask, FinishReceipt, Journal, NodeId, Queue, Registry, Store, StoreError,
 };
-use pointsman_core::task::Rejected;
+use pointsman_core::task::TaskRejection;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store_conformance::world::{Draft, Plan, emission, ending, event, handler, succeeded};
 use pointsman_store_postgres::{Postgres, PostgresStore};
@@ -164,7 +164,7 @@ impl LoadState {
     /// Claims and finishes some tasks; returns whether there were any.
     async fn run_claimed_tasks(&self) -> bool {
         let by = Claimant::Node(self.node);
-        let claim = Claim { by, handlers: Arc::new([handler("index")].into()), max: 50 };
+        let claim = ClaimRequest { by, handlers: Arc::new([handler("index")].into()), max: 50 };
         match self.store.claim(claim, now()).await {
             Ok(claims) if claims.tasks.is_empty() => false,
             Ok(claims) => {
@@ -177,7 +177,7 @@ impl LoadState {
     }
 
     /// Reports success until it is acknowledged.
-    async fn report_success(&self, tasks: &[Claimed]) {
+    async fn report_success(&self, tasks: &[ClaimedTask]) {
         let mut first = true;
         loop {
             let endings = tasks.iter().map(|task| ending(task, succeeded())).collect();
@@ -190,7 +190,7 @@ impl LoadState {
         }
     }
 
-    fn record_ends(&self, tasks: &[Claimed], ends: &[Result<Finished, Rejected>], first: bool) {
+    fn record_ends(&self, tasks: &[ClaimedTask], ends: &[Result<Finished, Rejected>], first: bool) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
             // Only if a reply was lost, the task may have ended before.

@@ -1,6 +1,6 @@
 //! An invalid event is an error of the call, with the message of the HTTP API, and nothing is stored.
 
-use pointsman_core::names::{FRAME_TYPES, RESERVED_TYPES};
+use pointsman_core::names::{ENGINE_EVENT_TYPES, STREAM_FRAME_TYPES};
 use pointsman_core::{HandlingKey, ObjectKey, Priority, Tenant};
 use tokio_postgres::Client;
 use tokio_postgres::error::DbError;

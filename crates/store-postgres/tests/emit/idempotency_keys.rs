@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{
-    Emission, Idempotency, Journal, NewRun, OrderBatch, Orders, Queue, Refused, Registry, Store,
+    EmitBatch, IdempotencyError, IdempotencyKey, Journal, NewCollectionRun, OrderBatch, Orders, Queue,
+    Registry, Store,
 };
 use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
 use pointsman_store_conformance::world::{Plan, order, pair};
@@ -120,14 +121,14 @@ async fn a_second_emit_with_other_content_is_rejected() {
     store_node.wait_for_events(1).await;
 }
 
-fn http_emission() -> Emission {
-    let idempotency = Idempotency { tenant: Tenant::default(), key: "once".into(), digest: [1; 32] };
+fn http_emission() -> EmitBatch {
+    let idempotency = IdempotencyKey { tenant: Tenant::default(), key: "once".into(), digest: [1; 32] };
     let event = NewEvent {
         key: Some(ObjectKey::new("order:1").unwrap()),
         value: Json::parse("{\"sum\":7}").unwrap(),
         ..NewEvent::of(HandlingKey::new("paid").unwrap())
     };
-    Emission { events: vec![event], idempotency: Some(idempotency) }
+    EmitBatch { events: vec![event], idempotency: Some(idempotency) }
 }
 
 /// The server's error for a receipt without an event.
@@ -200,7 +201,7 @@ async fn a_key_used_in_sql_conflicts_http_emission() {
     emit(&store_node.client().await, EMIT_ONCE).await;
     store_node.wait_for_events(1).await;
     let (answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
-    assert_eq!(answers, [Err(Refused::IdempotencyConflict("once".into()))]);
+    assert_eq!(answers, [Err(IdempotencyError::IdempotencyConflict("once".into()))]);
     store_node.wait_for_events(1).await;
 }
 
@@ -210,10 +211,10 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
     let store_node = TestStore::new().await;
     let plan = Plan::default().chain("/pay", "a=first>done done").collects("shop/orders", 100);
     store_node.store.register(plan.registration(), now()).await.unwrap();
-    let key = |name: &str| Idempotency { tenant: Tenant::default(), key: name.into(), digest: [1; 32] };
+    let key = |name: &str| IdempotencyKey { tenant: Tenant::default(), key: name.into(), digest: [1; 32] };
     let batch = OrderBatch { idempotency: Some(key("order")), ..vec![order("/pay")].into() };
     store_node.store.add_orders(batch, now()).await.unwrap().unwrap();
-    let run = NewRun { pair: pair("shop/orders"), priority: None };
+    let run = NewCollectionRun { pair: pair("shop/orders"), priority: None };
     store_node.store.run(run, Some(key("run")), now()).await.unwrap().unwrap();
     store_node.store.record_answer(key("redrive"), "{}".into(), now()).await.unwrap().unwrap();
     let before = store_node.store.extent().await.unwrap().head;
@@ -237,7 +238,7 @@ async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_con
         // The store accepts emits as well.
         store_node
             .store
-            .append(vec![Emission { idempotency: None, ..http_emission() }], None, now())
+            .append(vec![EmitBatch { idempotency: None, ..http_emission() }], None, now())
             .await
             .unwrap()
             .0

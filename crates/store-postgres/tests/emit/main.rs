@@ -12,10 +12,10 @@ mod wake;
 
 use std::time::Duration;
 
-use pointsman_core::route::Binding;
+use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{Registration, Registry, TaskFilter, Tasks};
-use pointsman_core::task::State;
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Routes, Status};
+use pointsman_core::task::TaskState;
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Routes, TaskStatus};
 use pointsman_testing::{Postgres, Settings};
 use test_store::{TestStore, connect, emit, event_of_receipt, now};
 
@@ -24,7 +24,7 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
     let store_node = TestStore::new().await;
     let mut routes = Routes::new();
     let index = HandlerName::new("index").unwrap();
-    routes.bind(HandlingKey::new("record").unwrap(), Binding::queued(index.clone()));
+    routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::queued(index.clone()));
     let registration =
         Registration { handlers: vec![HandlerDef::new(index)], routes, ..Registration::default() };
     store_node.store.register(registration, now()).await.unwrap();
@@ -50,9 +50,9 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
     let task = store_node.store.tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
     assert_eq!(
         (task.event, task.priority.get(), task.life.state.status()),
-        (Some(event.id), 9000, Status::New)
+        (Some(event.id), 9000, TaskStatus::New)
     );
-    let State::New { due } = task.life.state else { panic!("it waits: {:?}", task.life) };
+    let TaskState::New { due } = task.life.state else { panic!("it waits: {:?}", task.life) };
     let hour = Duration::from_secs(3600);
     assert!(due >= begun.plus(hour) && due <= now().plus(hour), "{due} is an hour after {begun}");
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use pointsman_core::store::{Deed, Ended, Ending, Journal, Registry, Store, StoreError};
+use pointsman_core::store::{
+    AttemptResult, AuditEntry, FinishedAttempt, Journal, Registry, Store, StoreError,
+};
 use pointsman_core::{Rule, RuleKind};
 use pointsman_store_conformance::company::{Cluster as _, nodes};
 use pointsman_store_conformance::world::*;
@@ -86,9 +88,13 @@ async fn texts_with_nul_characters_are_stored() {
     for name in ["tried again", "for good"] {
         node.emit(event("record").key("a")).await;
         let task = node.claim_one().await;
-        let failed =
-            Ended::Failed { error: TEXT_WITH_NUL.into(), code: 1, after: None, last: name == "for good" };
-        node.end(Ending { logs: vec![line(node.now, TEXT_WITH_NUL)], ..ending(&task, failed) })
+        let failed = AttemptResult::Failed {
+            error: TEXT_WITH_NUL.into(),
+            code: 1,
+            after: None,
+            last: name == "for good",
+        };
+        node.end(FinishedAttempt { logs: vec![line(node.now, TEXT_WITH_NUL)], ..ending(&task, failed) })
             .await
             .unwrap();
         node.tick(BACKOFF);
@@ -104,7 +110,7 @@ async fn texts_with_nul_characters_are_stored() {
     let text = || TEXT_WITH_NUL.to_string();
     must(
         node.store
-            .note(Deed { at: node.now, by: text(), action: text(), what: text(), detail: text() })
+            .note(AuditEntry { at: node.now, by: text(), action: text(), what: text(), detail: text() })
             .await,
     );
     cluster.audit().await;

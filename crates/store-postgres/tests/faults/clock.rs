@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{Claim, Claimant, Journal, Queue, Registry, Store, Sweep};
+use pointsman_core::store::{ClaimRequest, Claimant, Journal, Queue, Registry, RescueSweep, Store};
 use pointsman_store_conformance::world::{Plan, emission, event, handler};
 use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::remove_stale_faketime;
@@ -23,7 +23,7 @@ async fn run_as_node(url: &str) {
     let store = Opened::open(url, server).await.unwrap();
     let node = store.join("elsewhere", server).await.unwrap();
     assert!(store.read_clock().await.unwrap().is_some_and(|later| later >= server));
-    let rescued = store.rescue(Sweep::whole(LEASE), server).await.unwrap();
+    let rescued = store.rescue(RescueSweep::whole(LEASE), server).await.unwrap();
     println!("\nat {} node {node} took {} tasks", now().micros(), rescued.tasks.len());
     store.close();
 }
@@ -58,14 +58,14 @@ async fn differing_clocks_do_not_expire_a_node() {
     let node = store.join("here", now()).await.unwrap();
     store.append(vec![emission([event("record")])], None, now()).await.unwrap();
     let handlers = Arc::new([handler("index")].into());
-    let claim = Claim { by: Claimant::Node(node), handlers, max: 1 };
+    let claim = ClaimRequest { by: Claimant::Node(node), handlers, max: 1 };
     assert_eq!(store.claim(claim, now()).await.unwrap().tasks.len(), 1);
 
     let ahead = run_node_with_clock(database.url(), "+45s") - now().micros();
     let behind = run_node_with_clock(database.url(), "-45s") - now().micros();
     assert!(ahead > 40_000_000 && behind < -40_000_000, "their clocks were off: {ahead} {behind}");
 
-    let rescued = store.rescue(Sweep::whole(LEASE), now()).await.unwrap();
+    let rescued = store.rescue(RescueSweep::whole(LEASE), now()).await.unwrap();
     assert_eq!(rescued.tasks, []);
     let silent: Vec<_> = store.nodes().await.unwrap().into_iter().filter(|node| node.gone).collect();
     assert!(silent.is_empty(), "{silent:?}");

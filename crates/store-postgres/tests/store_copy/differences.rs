@@ -1,6 +1,6 @@
 //! Differences between two stores are reported.
 
-use pointsman_store::transfer::Section;
+use pointsman_store::store_copy::Section;
 use pointsman_store_conformance::moving::Lair as _;
 
 use crate::store_location::{LocationKind, StoreLocation};

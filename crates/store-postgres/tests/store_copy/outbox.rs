@@ -1,6 +1,6 @@
 //! Copies the receipts and keys of events emitted in SQL.
 
-use pointsman_store::transfer::{NotReady, Section};
+use pointsman_store::store_copy::{NotReady, Section};
 use pointsman_store_conformance::moving::{Lair as _, apart};
 use pointsman_store_postgres::PgStoreCopy;
 use tokio::runtime::Handle;

@@ -1,7 +1,7 @@
 //! Sources and targets that a copy rejects.
 
 use pointsman_core::store::StoreError;
-use pointsman_store::transfer::{MoveError, NotReady};
+use pointsman_store::store_copy::{MoveError, NotReady};
 use pointsman_store_conformance::moving::{Lair as _, apart};
 use pointsman_store_conformance::world::BEGINNING;
 use pointsman_store_postgres::PgStoreCopy;

@@ -1,7 +1,7 @@
 //! Rules of tenants that the store does not know yet.
 
 use pointsman_core::RuleKind;
-use pointsman_store::transfer::Section;
+use pointsman_store::store_copy::Section;
 use pointsman_store_conformance::moving::Lair as _;
 use pointsman_store_conformance::world::*;
 

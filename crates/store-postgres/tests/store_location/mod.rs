@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store::transfer::Movable;
+use pointsman_store::store_copy::Movable;
 use pointsman_store_conformance::moving::{self, Refusal};
 use pointsman_store_postgres::{PgStoreCopy, Postgres};
 use pointsman_store_sqlite::{Sqlite, SqliteMove};

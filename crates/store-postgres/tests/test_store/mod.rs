@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Journal, Listener, Read, Signal, Store};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{Journal, JournalQuery, Store, StoreListener, StoreSignal};
 use pointsman_core::{Event, EventId, Timestamp};
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_testing::shared;
@@ -32,13 +32,13 @@ pub(crate) struct TestStore {
 /// Forwards the last event of the journal.
 struct LastEventListener(watch::Sender<EventId>);
 
-impl Listener for LastEventListener {
+impl StoreListener for LastEventListener {
     fn heard(&self, signal: Signal) {
         match signal {
-            Signal::Journal(head) => {
+            StoreSignal::Journal(head) => {
                 self.0.send_replace(head);
             }
-            Signal::Work => {}
+            StoreSignal::Work => {}
         }
     }
 }
@@ -71,7 +71,13 @@ impl TestStore {
     pub(crate) async fn events_after(&self, after: EventId) -> Vec<Arc<Event>> {
         let (mut after, mut events) = (after, vec![]);
         loop {
-            let read = Read { after, until: None, filter: Filter::default(), limit: 1000, backwards: false };
+            let read = JournalQuery {
+                after,
+                until: None,
+                filter: EventFilter::default(),
+                limit: 1000,
+                backwards: false,
+            };
             let page = self.store.read(read).await.unwrap();
             events.extend(page.events);
             if page.scanned == after {

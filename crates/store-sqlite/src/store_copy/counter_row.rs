@@ -1,15 +1,15 @@
 //! The counters of the store as one row. The file stores some of them only implicitly, in other rows.
 
-use pointsman_store::transfer::{Cell, Row};
+use pointsman_store::store_copy::{CopyRow, CopyValue};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Fault, Result};
 use crate::tables::counters::{self, StoredCounters};
 
 /// Reads the counters as the one row of their table.
-pub(super) fn read_counters(conn: &Connection) -> Result<Row> {
+pub(super) fn read_counters(conn: &Connection) -> Result<CopyRow> {
     let counters = StoredCounters::default().read_counters(conn)?;
-    let forgotten = counters.forgotten.as_i64();
+    let forgotten = counters.expired_up_to.as_i64();
     let sql = "SELECT count(*) FROM pointsman_journal WHERE id > ?1";
     let visible_count: i64 = conn.query_row(sql, [forgotten], |r| r.get(0))?;
     let nodes = "SELECT seq FROM sqlite_sequence WHERE name = 'pointsman_node'";
@@ -19,19 +19,19 @@ pub(super) fn read_counters(conn: &Connection) -> Result<Row> {
         read_number(conn, "salt")?,
         counters.last_event.as_i64(),
         forgotten,
-        counters.journaled - visible_count,
-        counters.journaled,
-        counters.tasks,
-        counters.fences,
-        counters.objects,
-        counters.ended,
+        counters.journaled_events - visible_count,
+        counters.journaled_events,
+        counters.last_task,
+        counters.last_fence,
+        counters.last_object,
+        counters.archived_tasks,
         nodes.unwrap_or(0),
     ];
-    Ok(numbers.into_iter().map(Cell::Number).collect())
+    Ok(numbers.into_iter().map(CopyValue::Number).collect())
 }
 
-pub(super) fn write_counters(conn: &Connection, row: &Row) -> Result<()> {
-    let numbers: Option<Vec<i64>> = row.iter().map(Cell::number).collect();
+pub(super) fn write_counters(conn: &Connection, row: &CopyRow) -> Result<()> {
+    let numbers: Option<Vec<i64>> = row.iter().map(CopyValue::as_number).collect();
     let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
     // The last event and the number of events follow from the journal itself.
     let Some([realm, salt, _, forgotten, forgotten_count, _, tasks, fences, objects, ended, nodes]) = numbers

@@ -7,7 +7,9 @@ mod rows;
 use std::path::Path;
 
 use pointsman_core::store;
-use pointsman_store::transfer::{Movable, NOTE, NotReady, Page, Place as Key, Row, Section};
+use pointsman_store::store_copy::{
+    COPY_PROGRESS_TEXT, CopyCursor as Key, CopyEndpoint, CopyNotReady, CopyPage, CopyRow, TableKind,
+};
 use rusqlite::Connection;
 
 use crate::error::{OpenError, Result, to_store_error};
@@ -23,9 +25,9 @@ pub struct SqliteCopy {
 
 impl SqliteCopy {
     /// Opens a file as the source of a copy. As by a server, it is migrated if it has an older layout.
-    pub fn open_source(path: impl AsRef<Path>) -> std::result::Result<Self, NotReady<OpenError>> {
+    pub fn open_source(path: impl AsRef<Path>) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         let path = path.as_ref();
-        let none = || NotReady::NoStore(path.display().to_string());
+        let none = || CopyNotReady::NoStore(path.display().to_string());
         if !path.exists() {
             return Err(none());
         }
@@ -41,44 +43,46 @@ impl SqliteCopy {
     }
 
     /// Opens a file as the target of a copy; creates it if it does not exist.
-    pub fn open_target(path: impl AsRef<Path>) -> std::result::Result<Self, NotReady<OpenError>> {
+    pub fn open_target(path: impl AsRef<Path>) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         let location = DatabaseLocation::File(path.as_ref().into());
         let lock = open::acquire_lock(&location)?;
         Ok(Self { conn: open::open_writer(&location)?, _lock: lock })
     }
 
-    fn write_rows(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<()> {
+    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<()> {
         let tx = self.conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         match section {
-            Section::Counters => rows.iter().try_for_each(|row| counter_row::write_counters(&tx, row))?,
-            Section::Journal => rows::insert_journal_rows(&tx, rows)?,
+            TableKind::Counters => rows.iter().try_for_each(|row| counter_row::write_counters(&tx, row))?,
+            TableKind::Journal => rows::insert_journal_rows(&tx, rows)?,
             _ => rows::insert_rows(&tx, section, rows)?,
         }
-        counters::write_meta(&tx, NOTE, note)?;
+        counters::write_meta(&tx, COPY_PROGRESS_TEXT, note)?;
         Ok(tx.commit()?)
     }
 
     fn delete_copy_note(&self) -> Result<()> {
-        self.conn.execute("DELETE FROM pointsman_meta WHERE name = ?1", [NOTE])?;
+        self.conn.execute("DELETE FROM pointsman_meta WHERE name = ?1", [COPY_PROGRESS_TEXT])?;
         Ok(())
     }
 }
 
-impl Movable for SqliteCopy {
-    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
+impl CopyEndpoint for SqliteCopy {
+    fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
         rows::count_rows(&self.conn, section).map_err(|fault| to_store_error(&fault))
     }
 
-    fn read(&mut self, section: Section, after: Option<&Key>) -> store::Result<Page> {
+    fn read_page(&mut self, section: TableKind, after: Option<&Key>) -> store::Result<CopyPage> {
         let page = match section {
-            Section::Counters => counter_row::read_counters(&self.conn).map(|row| Page::single(row, after)),
+            TableKind::Counters => {
+                counter_row::read_counters(&self.conn).map(|row| CopyPage::single_row(row, after))
+            }
             _ => rows::read_rows(&self.conn, section, after),
         };
         page.map_err(|fault| to_store_error(&fault))
     }
 
     /// Returns 0: the embedded store has no outbox.
-    fn waiting(&mut self) -> store::Result<u64> {
+    fn count_outbox_events(&mut self) -> store::Result<u64> {
         Ok(0)
     }
 
@@ -87,15 +91,15 @@ impl Movable for SqliteCopy {
         Ok(true)
     }
 
-    fn note(&mut self) -> store::Result<Option<String>> {
-        counters::read_meta(&self.conn, NOTE).map_err(|fault| to_store_error(&fault))
+    fn read_progress(&mut self) -> store::Result<Option<String>> {
+        counters::read_meta(&self.conn, COPY_PROGRESS_TEXT).map_err(|fault| to_store_error(&fault))
     }
 
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
+    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
         self.write_rows(section, rows, note).map(|()| true).map_err(|fault| to_store_error(&fault))
     }
 
-    fn finish(&mut self) -> store::Result<bool> {
+    fn finish_copy(&mut self) -> store::Result<bool> {
         self.delete_copy_note().map(|()| true).map_err(|fault| to_store_error(&fault))
     }
 }

@@ -1,6 +1,8 @@
 //! Reads and writes the rows of the file, one table at a time.
 
-use pointsman_store::transfer::{Cell, MARK_EVERY, Page, Place, Row, Section};
+use pointsman_store::store_copy::{
+    CopyCursor, CopyPage, CopyRow, CopyValue, EVENT_INDEX_INTERVAL, TableKind,
+};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
@@ -22,51 +24,58 @@ const NEEDED_EVENTS: &str =
     OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)";
 
 /// Returns the SQL table of a table kind; None if the file has no such table.
-fn table_source(section: Section) -> Option<TableSource> {
+fn table_source(section: TableKind) -> Option<TableSource> {
     let all = |table, key| Some(TableSource { table, key, condition: "true" });
     match section {
         // Not rows of a table; see `counter_row.rs`.
-        Section::Counters => all("(SELECT 1)", &[]),
+        TableKind::Counters => all("(SELECT 1)", &[]),
         // Texts only: named numbers are counters.
-        Section::Texts => Some(TableSource {
+        TableKind::NamedTexts => Some(TableSource {
             table: "pointsman_meta",
             key: &["name"],
             condition: "typeof(value) = 'text' AND name <> 'move'",
         }),
-        Section::Handlers => all("pointsman_handler", &["id"]),
-        Section::Queues => all("pointsman_queue", &["id"]),
-        Section::Chains => all("pointsman_chain", &["path"]),
-        Section::Rules => all("pointsman_rule", &["kind", "space", "name", "tenant"]),
-        Section::Files => all("pointsman_file", &["key"]),
-        Section::Nodes => all("pointsman_node", &["id"]),
-        Section::Schedules => all("pointsman_schedule", &["name"]),
-        Section::Journal => {
+        TableKind::Handlers => all("pointsman_handler", &["id"]),
+        TableKind::Queues => all("pointsman_queue", &["id"]),
+        TableKind::Chains => all("pointsman_chain", &["path"]),
+        TableKind::Rules => all("pointsman_rule", &["kind", "space", "name", "tenant"]),
+        TableKind::FileDigests => all("pointsman_file", &["key"]),
+        TableKind::Nodes => all("pointsman_node", &["id"]),
+        TableKind::Schedules => all("pointsman_schedule", &["name"]),
+        TableKind::Journal => {
             Some(TableSource { table: "pointsman_journal", key: &["id"], condition: NEEDED_EVENTS })
         }
-        Section::Objects => all("pointsman_object", &["tenant", "key"]),
-        Section::Tasks => all("pointsman_task", &["seq"]),
-        Section::Orders => all("pointsman_order", &["n"]),
-        Section::EndedOrders => all("pointsman_ended_order", &["key", "tenant"]),
-        Section::History => all("pointsman_history", &["seq"]),
-        Section::Attempts => all("pointsman_attempt", &["task", "number"]),
-        Section::Logs => all("pointsman_log", &["task", "n"]),
+        TableKind::Objects => all("pointsman_object", &["tenant", "key"]),
+        TableKind::Tasks => all("pointsman_task", &["seq"]),
+        TableKind::Orders => all("pointsman_order", &["n"]),
+        TableKind::EndedOrders => all("pointsman_ended_order", &["key", "tenant"]),
+        TableKind::History => all("pointsman_history", &["seq"]),
+        TableKind::Attempts => all("pointsman_attempt", &["task", "number"]),
+        TableKind::Logs => all("pointsman_log", &["task", "n"]),
         // In the order of time, by which retention finds the oldest.
-        Section::Answers => all("pointsman_idempotency", &["n"]),
-        Section::Fires => all("pointsman_fire", &["n"]),
-        Section::Deeds => all("pointsman_deed", &["n"]),
-        Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => None,
+        TableKind::IdempotencyRecords => all("pointsman_idempotency", &["n"]),
+        TableKind::Fires => all("pointsman_fire", &["n"]),
+        TableKind::AuditEntries => all("pointsman_deed", &["n"]),
+        TableKind::OutboxReceipts
+        | TableKind::OutboxKeys
+        | TableKind::OutboxRefusals
+        | TableKind::UnknownTenantRules => None,
     }
 }
 
-pub(super) fn count_rows(conn: &Connection, section: Section) -> Result<Option<u64>> {
+pub(super) fn count_rows(conn: &Connection, section: TableKind) -> Result<Option<u64>> {
     let Some(TableSource { table, condition, .. }) = table_source(section) else { return Ok(None) };
     let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
     let rows: i64 = conn.query_row(&sql, [], |row| row.get(0))?;
     Ok(Some(rows.unsigned_abs()))
 }
 
-pub(super) fn read_rows(conn: &Connection, section: Section, after: Option<&Place>) -> Result<Page> {
-    let mut page = Page::default();
+pub(super) fn read_rows(
+    conn: &Connection,
+    section: TableKind,
+    after: Option<&CopyCursor>,
+) -> Result<CopyPage> {
+    let mut page = CopyPage::default();
     let Some(TableSource { table, key, condition }) = table_source(section) else { return Ok(page) };
     let (columns, keys) = (select_expressions(section), key.join(", "));
     let after_condition =
@@ -80,32 +89,32 @@ pub(super) fn read_rows(conn: &Connection, section: Section, after: Option<&Plac
     while !page.is_full()
         && let Some(row) = rows.next()?
     {
-        let cells: Result<Vec<Cell>> = (0..width).map(|at| cell_from_value(row.get_ref(at)?)).collect();
+        let cells: Result<Vec<CopyValue>> = (0..width).map(|at| cell_from_value(row.get_ref(at)?)).collect();
         let mut place = cells?;
         let row = place.split_off(key.len());
-        page.push(place, row);
+        page.push_row(place, row);
     }
     Ok(page)
 }
 
 /// Returns the expressions that are selected for the columns.
-fn select_expressions(section: Section) -> String {
+fn select_expressions(section: TableKind) -> String {
     let column = |name: &&'static str| match (section, *name) {
-        (Section::Nodes, "heard") => "CASE WHEN gone THEN heard ELSE 0 END",
+        (TableKind::Nodes, "heard") => "CASE WHEN gone THEN heard ELSE 0 END",
         (_, name) => column_name(section, name),
     };
     section.columns().iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the name of a column in the file.
-fn column_name(section: Section, name: &'static str) -> &'static str {
+fn column_name(section: TableKind, name: &'static str) -> &'static str {
     match (section, name) {
-        (Section::Texts, "text") => "value",
+        (TableKind::NamedTexts, "text") => "value",
         (_, name) => name,
     }
 }
 
-pub(super) fn insert_rows(conn: &Connection, section: Section, rows: Vec<Row>) -> Result<()> {
+pub(super) fn insert_rows(conn: &Connection, section: TableKind, rows: Vec<CopyRow>) -> Result<()> {
     let Some(TableSource { table, .. }) = table_source(section) else {
         return Err(Fault::damaged(format!("the embedded store has no table for {section}")));
     };
@@ -120,17 +129,17 @@ pub(super) fn insert_rows(conn: &Connection, section: Section, rows: Vec<Row>) -
 }
 
 /// Inserts events, and marks every thousandth, so that events are found by their numbers.
-pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<Row>) -> Result<()> {
+pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> Result<()> {
     let (forgotten, mut journaled) =
         (read_number(conn, "forgotten")?, counters::count_journaled_events(conn)?);
     let mut marks = Vec::new();
-    for id in rows.iter().filter_map(|row| row.first()?.number()).filter(|id| *id > forgotten) {
+    for id in rows.iter().filter_map(|row| row.first()?.as_number()).filter(|id| *id > forgotten) {
         journaled += 1;
-        if journaled % MARK_EVERY == 0 {
+        if journaled % EVENT_INDEX_INTERVAL == 0 {
             marks.push((journaled, id));
         }
     }
-    insert_rows(conn, Section::Journal, rows)?;
+    insert_rows(conn, TableKind::Journal, rows)?;
     let mut insert = conn.prepare_cached("INSERT INTO pointsman_mark (n, id) VALUES (?1, ?2)")?;
     marks.into_iter().try_for_each(|mark| insert.execute(mark).map(drop))?;
     Ok(())
@@ -141,25 +150,25 @@ fn placeholders(count: usize) -> String {
     vec!["?"; count].join(", ")
 }
 
-fn cell_from_value(value: ValueRef<'_>) -> Result<Cell> {
+fn cell_from_value(value: ValueRef<'_>) -> Result<CopyValue> {
     Ok(match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Number(number),
-        ValueRef::Text(_) => Cell::Text(value.as_str()?.into()),
-        ValueRef::Blob(bytes) => Cell::Bytes(bytes.into()),
+        ValueRef::Null => CopyValue::Null,
+        ValueRef::Integer(number) => CopyValue::Number(number),
+        ValueRef::Text(_) => CopyValue::Text(value.as_str()?.into()),
+        ValueRef::Blob(bytes) => CopyValue::Bytes(bytes.into()),
         ValueRef::Real(_) => return Err(Fault::damaged("a column has a floating-point number")),
     })
 }
 
-fn value_from_cell_ref(cell: &Cell) -> Value {
+fn value_from_cell_ref(cell: &CopyValue) -> Value {
     value_from_cell(cell.clone())
 }
 
-fn value_from_cell(cell: Cell) -> Value {
+fn value_from_cell(cell: CopyValue) -> Value {
     match cell {
-        Cell::Null => Value::Null,
-        Cell::Number(number) => Value::Integer(number),
-        Cell::Text(text) => Value::Text(text),
-        Cell::Bytes(bytes) => Value::Blob(bytes),
+        CopyValue::Null => Value::Null,
+        CopyValue::Number(number) => Value::Integer(number),
+        CopyValue::Text(text) => Value::Text(text),
+        CopyValue::Bytes(bytes) => Value::Blob(bytes),
     }
 }

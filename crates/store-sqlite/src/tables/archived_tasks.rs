@@ -2,18 +2,20 @@
 
 use pointsman_core::task::LogLine;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store::row::{AttemptRow, Past, end_code, level_code, reason_code};
+use pointsman_store::row::{
+    ArchivedTaskRow, AttemptRow, encode_attempt_end, encode_end_reason, encode_log_level,
+};
 use rusqlite::Connection;
 
 use super::row::{archived_task_columns, archived_task_from_row, query_first};
 use crate::error::Result;
 
-pub(crate) fn read_archived_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Past>> {
+pub(crate) fn read_archived_task(conn: &Connection, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
     let sql = concat!("SELECT ", archived_task_columns!(), " FROM pointsman_history WHERE seq = ?1");
     query_first(conn, sql, [seq.0], archived_task_from_row)
 }
 
-pub(super) fn insert_archived_task(conn: &Connection, archived: &Past) -> Result<()> {
+pub(super) fn insert_archived_task(conn: &Connection, archived: &ArchivedTaskRow) -> Result<()> {
     let sql = concat!(
         "INSERT INTO pointsman_history (",
         archived_task_columns!(),
@@ -26,21 +28,21 @@ pub(super) fn insert_archived_task(conn: &Connection, archived: &Past) -> Result
         archived.event.map(EventId::as_i64),
         archived.collection,
         archived.key,
-        archived.status_code(),
-        archived.life.state.reason().map(reason_code),
-        archived.sync,
+        archived.encode_status(),
+        archived.life.state.error_reason().map(encode_end_reason),
+        archived.is_sync,
         archived.stage,
         archived.priority,
         archived.life.attempt,
         archived.life.retries,
         archived.life.crashes,
         archived.life.late,
-        archived.life.laned,
-        archived.prev_sent.map(EventId::as_i64),
-        archived.planned.map(Timestamp::micros),
-        archived.created.micros(),
-        archived.started.map(Timestamp::micros),
-        archived.finished.micros(),
+        archived.life.has_lane,
+        archived.prev_sent_event.map(EventId::as_i64),
+        archived.planned_at.map(Timestamp::micros),
+        archived.created_at.micros(),
+        archived.started_at.map(Timestamp::micros),
+        archived.finished_at.micros(),
         archived.error,
         archived.result,
     ])?;
@@ -58,9 +60,9 @@ pub(super) fn write_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Resu
     conn.prepare_cached(sql)?.execute((
         attempt.task.0,
         attempt.number,
-        attempt.started.micros(),
-        attempt.ended.micros(),
-        end_code(attempt.end),
+        attempt.started_at.micros(),
+        attempt.ended_at.micros(),
+        encode_attempt_end(attempt.end),
         attempt.error,
     ))?;
     Ok(())
@@ -75,7 +77,7 @@ pub(super) fn append_log_lines(conn: &Connection, task: TaskSeq, lines: Vec<LogL
     let sql = "INSERT INTO pointsman_log (task, n, time, level, message) VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = conn.prepare_cached(sql)?;
     for (n, line) in (next..).zip(lines) {
-        insert.execute((task.0, n, line.time.micros(), level_code(line.level), line.message))?;
+        insert.execute((task.0, n, line.time.micros(), encode_log_level(line.level), line.message))?;
     }
     Ok(())
 }

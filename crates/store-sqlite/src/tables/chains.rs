@@ -1,19 +1,19 @@
 //! Chains and orders.
 
-use pointsman_core::chain::{Chain, ChainPath, ChainState, NodeId, OrderKey};
+use pointsman_core::chain::{Chain, ChainNodeId, ChainPath, ChainState, OrderKey};
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::{Tenant, Timestamp};
-use pointsman_store::row::{Known, Numbered};
+use pointsman_store::row::{ChainRow, OrderRow};
 use rusqlite::Connection;
 
 use super::row::{order_columns, order_from_row, query_all, query_first, query_up_to, read_text, read_time};
 use crate::error::{Fault, Result};
 
-pub(crate) fn list_chains(conn: &Connection) -> Result<Vec<Known>> {
+pub(crate) fn list_chains(conn: &Connection) -> Result<Vec<ChainRow>> {
     query_all(conn, "SELECT def, defined, state FROM pointsman_chain ORDER BY path", [], |row| {
-        Ok(Known {
+        Ok(ChainRow {
             chain: serde_json::from_str(read_text(row, 0)?).map_err(Fault::damaged)?,
-            defined: row.get(1)?,
+            is_defined: row.get(1)?,
             state: serde_json::from_str(read_text(row, 2)?).map_err(Fault::damaged)?,
         })
     })
@@ -51,7 +51,7 @@ pub(super) fn set_pending(conn: &Connection, path: &ChainPath, after: Option<i64
     Ok(())
 }
 
-pub(super) fn read_order(conn: &Connection, n: i64) -> Result<Option<Numbered>> {
+pub(super) fn read_order(conn: &Connection, n: i64) -> Result<Option<OrderRow>> {
     let sql = concat!("SELECT ", order_columns!(), " FROM pointsman_order o WHERE o.n = ?1");
     query_first(conn, sql, [n], order_from_row)
 }
@@ -60,7 +60,7 @@ pub(super) fn read_order_by_key(
     conn: &Connection,
     tenant: &Tenant,
     key: &OrderKey,
-) -> Result<Option<Numbered>> {
+) -> Result<Option<OrderRow>> {
     let sql =
         concat!("SELECT ", order_columns!(), " FROM pointsman_order o WHERE o.key = ?1 AND o.tenant = ?2");
     query_first(conn, sql, (key.to_string(), tenant.as_str()), order_from_row)
@@ -88,8 +88,8 @@ pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<(
         order.tenant.as_str(),
         order.value.as_str(),
         i64::from(order.priority),
-        order.planned.map(Timestamp::micros),
-        order.created.micros(),
+        order.planned_at.map(Timestamp::micros),
+        order.created_at.micros(),
         order.suspended,
         order.origin.map(|origin| origin.event.as_i64()),
         order.origin.map_or(0, |origin| origin.depth),
@@ -97,8 +97,8 @@ pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<(
     Ok(())
 }
 
-pub(super) fn update_order(conn: &Connection, found: &Numbered) -> Result<()> {
-    let Numbered { n, order } = found;
+pub(super) fn update_order(conn: &Connection, found: &OrderRow) -> Result<()> {
+    let OrderRow { number: n, order } = found;
     let sql = "UPDATE pointsman_order
                SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7, stepped = ?8,
                    halted_by = ?9, took_on_error = ?10
@@ -107,12 +107,12 @@ pub(super) fn update_order(conn: &Connection, found: &Numbered) -> Result<()> {
         n,
         order.node.as_str(),
         order.value.as_str(),
-        order.planned.map(Timestamp::micros),
-        order.started.map(Timestamp::micros),
+        order.planned_at.map(Timestamp::micros),
+        order.started_at.map(Timestamp::micros),
         order.suspended,
         order.task.map(|task| task.0),
-        order.stepped,
-        order.halted_by.map(|task| task.0),
+        order.step_succeeded,
+        order.suspended_by_task.map(|task| task.0),
         order.took_on_error,
     ))?;
     Ok(())
@@ -134,8 +134,8 @@ pub(super) fn read_ended_order(
             key: key.clone(),
             tenant: tenant.clone(),
             outcome: read_text(row, 0)?.parse().map_err(Fault::damaged)?,
-            node: NodeId::new(read_text(row, 1)?).map_err(Fault::damaged)?,
-            ended: read_time(row, 2)?,
+            node: ChainNodeId::new(read_text(row, 1)?).map_err(Fault::damaged)?,
+            ended_at: read_time(row, 2)?,
         })
     })
 }
@@ -143,7 +143,7 @@ pub(super) fn read_ended_order(
 pub(super) fn write_ended_order(conn: &Connection, order: &EndedOrder) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_ended_order (key, tenant, outcome, node, ended)
                VALUES (?1, ?2, ?3, ?4, ?5)";
-    let EndedOrder { key, tenant, outcome, node, ended } = order;
+    let EndedOrder { key, tenant, outcome, node, ended_at: ended } = order;
     let row = (key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended.micros());
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use pointsman_core::EventId;
-use pointsman_core::task::Realm;
+use pointsman_core::task::TaskIdNamespace;
 use pointsman_store::tables::Counters;
 use rusqlite::types::{FromSql, ToSql};
 use rusqlite::{Connection, OptionalExtension};
@@ -39,26 +39,26 @@ impl StoredCounters {
             .max(read_max(conn, "SELECT max(seq) FROM pointsman_history")?);
         Ok(Counters {
             last_event: newest.max(forgotten),
-            forgotten,
-            tasks: tasks.max(self.tasks.get()),
-            fences: self.fences.get(),
-            objects: self.objects.get(),
-            orders: read_max(conn, "SELECT max(n) FROM pointsman_order")?,
-            journaled: count_journaled_events(conn)?,
-            ended: self.ended.get(),
+            expired_up_to: forgotten,
+            last_task: tasks.max(self.tasks.get()),
+            last_fence: self.fences.get(),
+            last_object: self.objects.get(),
+            last_order: read_max(conn, "SELECT max(n) FROM pointsman_order")?,
+            journaled_events: count_journaled_events(conn)?,
+            archived_tasks: self.ended.get(),
             next_due: None,
         })
     }
 
     pub(super) fn write_counters(&self, conn: &Connection, counters: &Counters) -> Result<()> {
-        if counters.ended != self.ended.get() {
-            write_meta(conn, "ended", counters.ended)?;
-            self.ended.set(counters.ended);
+        if counters.archived_tasks != self.ended.get() {
+            write_meta(conn, "ended", counters.archived_tasks)?;
+            self.ended.set(counters.archived_tasks);
         }
-        self.set_forgotten(conn, counters.forgotten)?;
-        reserve_numbers(conn, "fences", counters.fences, &self.fences)?;
-        reserve_numbers(conn, "objects", counters.objects, &self.objects)?;
-        reserve_numbers(conn, "task_floor", counters.tasks, &self.tasks)
+        self.set_forgotten(conn, counters.expired_up_to)?;
+        reserve_numbers(conn, "fences", counters.last_fence, &self.fences)?;
+        reserve_numbers(conn, "objects", counters.last_object, &self.objects)?;
+        reserve_numbers(conn, "task_floor", counters.last_task, &self.tasks)
     }
 
     /// Stores the low-water mark: observers see no event at or below this id any more.
@@ -92,9 +92,9 @@ pub(crate) fn count_journaled_events(conn: &Connection) -> Result<i64> {
     Ok(marked + conn.query_row(since, [mark], |r| r.get::<_, i64>(0))?)
 }
 
-pub(crate) fn read_task_id_namespace(conn: &Connection) -> Result<Realm> {
+pub(crate) fn read_task_id_namespace(conn: &Connection) -> Result<TaskIdNamespace> {
     let realm: Option<i64> = read_meta(conn, "realm")?;
-    Ok(Realm(realm.ok_or_else(|| Fault::damaged("pointsman_meta has no realm"))? as u64))
+    Ok(TaskIdNamespace(realm.ok_or_else(|| Fault::damaged("pointsman_meta has no realm"))? as u64))
 }
 
 pub(super) fn read_salt(conn: &Connection) -> Result<u64> {
@@ -125,14 +125,14 @@ mod tests {
         let stored = StoredCounters::default();
         let none = stored.read_counters(&conn).unwrap();
         assert_eq!(none, Counters::default());
-        let given = Counters { tasks: 7, fences: 3, objects: 1, ended: 2, ..none };
+        let given = Counters { last_task: 7, last_fence: 3, last_object: 1, archived_tasks: 2, ..none };
         stored.write_counters(&conn, &given).unwrap();
         let changes = conn.total_changes();
-        let further = Counters { tasks: 8, fences: 4, objects: 2, ..given };
+        let further = Counters { last_task: 8, last_fence: 4, last_object: 2, ..given };
         stored.write_counters(&conn, &further).unwrap();
         assert_eq!(conn.total_changes(), changes, "a reserved number is not written again");
         let again = StoredCounters::default().read_counters(&conn).unwrap();
-        assert!(again.tasks >= 8 && again.fences >= 4 && again.objects >= 2, "{again:?}");
-        assert_eq!(again.ended, 2);
+        assert!(again.last_task >= 8 && again.last_fence >= 4 && again.last_object >= 2, "{again:?}");
+        assert_eq!(again.archived_tasks, 2);
     }
 }

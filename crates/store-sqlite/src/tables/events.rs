@@ -1,8 +1,8 @@
 //! The journal, and idempotency records.
 
-use pointsman_core::store::Idempotency;
+use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::views::context_text;
+use pointsman_store::views::encode_context;
 use rusqlite::Connection;
 
 use super::row::{event_columns, event_from_row, query_all, query_first};
@@ -22,13 +22,13 @@ pub(super) fn read_idempotency_record(
 
 pub(super) fn insert_idempotency_record(
     conn: &Connection,
-    idempotency: &Idempotency,
+    idempotency: &IdempotencyKey,
     answer: &str,
     now: Timestamp,
 ) -> Result<()> {
     let sql =
         "INSERT INTO pointsman_idempotency (tenant, key, digest, answer, at) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let Idempotency { tenant, key, digest, .. } = idempotency;
+    let IdempotencyKey { tenant, key, request_digest: digest, .. } = idempotency;
     conn.prepare_cached(sql)?.execute((tenant.as_str(), key, digest, answer, now.micros()))?;
     Ok(())
 }
@@ -51,10 +51,10 @@ pub(super) fn insert_event(
         event.sub.as_ref().map(|k| k.as_str()),
         event.tenant.as_str(),
         event.value.as_str(),
-        context_text(event)?,
+        encode_context(event)?,
         event.cause.and_then(|c| c.event).map(EventId::as_i64),
         event.cause.map(|c| c.task.0),
-        event.depth(),
+        event.cause_depth(),
         first_task.0,
         tasks as i64,
     ])?;

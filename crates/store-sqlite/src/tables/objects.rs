@@ -1,32 +1,32 @@
 //! Objects: the last event of each, and when retention last found it in use.
 
 use pointsman_core::{EventId, Tenant};
-use pointsman_store::row::{IdleObject, Object};
+use pointsman_store::row::{IdleObject, ObjectRow};
 use rusqlite::{Connection, Row};
 
 use super::row::{query_all, query_first};
 use crate::error::{Fault, Result};
 
-pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
+pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
     let sql = "SELECT last, sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
     query_first(conn, sql, (tenant.as_str(), key), |row| object_from_row(row, 0))
 }
 
 /// Reads the columns last, sent and number, from column `at` on.
-fn object_from_row(row: &Row<'_>, at: usize) -> Result<Object> {
+fn object_from_row(row: &Row<'_>, at: usize) -> Result<ObjectRow> {
     let sent = row.get_ref(at + 1)?.as_blob().map_err(Fault::damaged)?;
     let last = EventId::from_i64(row.get(at)?);
-    Ok(Object { number: row.get(at + 2)?, last, sent: Object::decode_sent(sent) })
+    Ok(ObjectRow { number: row.get(at + 2)?, last_event: last, last_sent: ObjectRow::decode_last_sent(sent) })
 }
 
 /// Inserts or updates an object. Does not change `checked` of an existing object: its index would be written with each
 /// event.
-pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
+pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> {
     let sql = "INSERT INTO pointsman_object (tenant, key, last, sent, number, checked)
                VALUES (?1, ?2, ?3, ?4, ?5, ?3)
                ON CONFLICT (tenant, key) DO UPDATE
                SET last = excluded.last, sent = excluded.sent, number = excluded.number";
-    let row = (tenant.as_str(), key, object.last.as_i64(), object.encode_sent(), object.number);
+    let row = (tenant.as_str(), key, object.last_event.as_i64(), object.encode_last_sent(), object.number);
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
@@ -37,7 +37,7 @@ pub(super) fn list_idle_objects(conn: &Connection, up_to: EventId, most: usize) 
     query_all(conn, sql, (up_to.as_i64(), most as i64), |row| {
         let tenant: String = row.get(0)?;
         let tenant = Tenant::new(tenant).map_err(Fault::damaged)?;
-        Ok(IdleObject { tenant, key: row.get(1)?, object: object_from_row(row, 2)?, queued: false })
+        Ok(IdleObject { tenant, key: row.get(1)?, row: object_from_row(row, 2)?, has_outbox_events: false })
     })
 }
 

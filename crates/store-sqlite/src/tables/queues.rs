@@ -1,9 +1,9 @@
 //! Queues and handlers.
 
-use pointsman_core::limit::Pace;
-use pointsman_core::task::QueueOf;
+use pointsman_core::limit::LimiterState;
+use pointsman_core::task::QueueSubject;
 use pointsman_core::{HandlerDef, TaskSeq, Tenant};
-use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
+use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow, RankRange};
 use rusqlite::Connection;
 
 use super::row::{query_all, query_first, read_text};
@@ -17,8 +17,8 @@ pub(super) fn list_queues(conn: &Connection) -> Result<Vec<QueueRow>> {
             id: row.get(0)?,
             handler: row.get(1)?,
             tenant: Tenant::new(read_text(row, 2)?).map_err(Fault::damaged)?,
-            of: QueueOf::read(read_text(row, 3)?).map_err(Fault::damaged)?,
-            counts: Counts {
+            kind: QueueSubject::from_text(read_text(row, 3)?).map_err(Fault::damaged)?,
+            counts: QueueCounts {
                 ready: row.get(4)?,
                 waiting: row.get(5)?,
                 scheduled: row.get(6)?,
@@ -34,16 +34,16 @@ pub(super) fn insert_queue(
     conn: &Connection,
     handler: HandlerId,
     tenant: &Tenant,
-    of: &QueueOf,
+    of: &QueueSubject,
 ) -> Result<QueueId> {
     let sql = "INSERT INTO pointsman_queue
                  (handler, tenant, collection, ready, waiting, scheduled, running, halted, missing)
                VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0)";
-    conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), of.text()))?;
+    conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), of.to_text()))?;
     Ok(conn.last_insert_rowid())
 }
 
-pub(super) fn update_counts(conn: &Connection, counts: &[(QueueId, Counts)]) -> Result<()> {
+pub(super) fn update_counts(conn: &Connection, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
     let sql = "UPDATE pointsman_queue
                SET ready = ?2, waiting = ?3, scheduled = ?4, running = ?5, halted = ?6, missing = ?7
                WHERE id = ?1";
@@ -60,7 +60,7 @@ pub(super) fn read_ready_head(conn: &Connection, queue: QueueId) -> Result<Optio
     query_first(conn, sql, [queue], |row| Ok((row.get(0)?, TaskSeq(row.get(1)?))))
 }
 
-pub(super) fn read_ranks(conn: &Connection, queue: QueueId) -> Result<Vec<Ranks>> {
+pub(super) fn read_ranks(conn: &Connection, queue: QueueId) -> Result<Vec<RankRange>> {
     let sql = "SELECT score, bucket, min(rank), max(rank) FROM pointsman_task
                WHERE queue = ?1 AND phase = 3 GROUP BY score, bucket";
     query_all(conn, sql, [queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
@@ -71,14 +71,14 @@ pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
     query_all(conn, sql, [], |row| {
         let def = serde_json::from_str(read_text(row, 1)?);
         let pace = match read_text(row, 3)? {
-            "" => Ok(Pace::default()),
+            "" => Ok(LimiterState::default()),
             json => serde_json::from_str(json),
         };
         Ok(HandlerRow {
             id: row.get(0)?,
             def: def.map_err(|e| Fault::damaged(format!("cannot parse the definition of a handler: {e}")))?,
-            defined: row.get(2)?,
-            pace: pace.map_err(|e| {
+            is_defined: row.get(2)?,
+            limiter_state: pace.map_err(|e| {
                 Fault::damaged(format!("cannot parse the rate limit state of a handler: {e}"))
             })?,
         })
@@ -96,7 +96,7 @@ pub(super) fn replace_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Re
     Ok(())
 }
 
-pub(super) fn update_token_bucket(conn: &Connection, handler: HandlerId, pace: &Pace) -> Result<()> {
+pub(super) fn update_token_bucket(conn: &Connection, handler: HandlerId, pace: &LimiterState) -> Result<()> {
     let json = serde_json::to_string(pace).map_err(Fault::damaged)?;
     conn.prepare_cached("UPDATE pointsman_handler SET pace = ?2 WHERE id = ?1")?.execute((handler, json))?;
     Ok(())

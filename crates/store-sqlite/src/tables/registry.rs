@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::store::{Abilities, Deed, NodeId};
-use pointsman_core::{Place, Rule, RuleKind, Tenant, Timestamp};
+use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId};
+use pointsman_core::{Rule, RuleKind, RuleScope, Tenant, Timestamp};
 use rusqlite::Connection;
 
 use super::row::{query_all, read_text, read_time};
@@ -17,16 +17,16 @@ pub(crate) fn list_rules(conn: &Connection) -> Result<Vec<Rule>> {
             "" => None,
             name => Some(Tenant::new(name).map_err(Fault::damaged)?),
         };
-        let place = Place::read(read_text(row, 1)?, read_text(row, 2)?);
+        let place = RuleScope::parse(read_text(row, 1)?, read_text(row, 2)?);
         Ok(Rule {
             kind: if read_text(row, 0)? == RuleKind::Block.as_str() {
                 RuleKind::Block
             } else {
                 RuleKind::Pause
             },
-            place: place.ok_or_else(|| Fault::damaged("a rule has an unknown target"))?,
+            scope: place.ok_or_else(|| Fault::damaged("a rule has an unknown target"))?,
             tenant,
-            by: row.get(4)?,
+            set_by: row.get(4)?,
             reason: row.get(5)?,
             since: read_time(row, 6)?,
         })
@@ -38,10 +38,10 @@ pub(super) fn write_rule(conn: &Connection, rule: &Rule) -> Result<()> {
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     conn.prepare_cached(sql)?.execute((
         rule.kind.as_str(),
-        rule.place.space(),
-        rule.place.name(),
+        rule.scope.kind_name(),
+        rule.scope.name(),
         rule.tenant.as_ref().map_or("", |t| t.as_str()),
-        &rule.by,
+        &rule.set_by,
         &rule.reason,
         rule.since.micros(),
     ))?;
@@ -51,12 +51,12 @@ pub(super) fn write_rule(conn: &Connection, rule: &Rule) -> Result<()> {
 pub(super) fn delete_rule(
     conn: &Connection,
     kind: RuleKind,
-    place: &Place,
+    place: &RuleScope,
     tenant: Option<&Tenant>,
 ) -> Result<()> {
     let sql = "DELETE FROM pointsman_rule WHERE kind = ?1 AND space = ?2 AND name = ?3 AND tenant = ?4";
     let tenant = tenant.map_or("", |t| t.as_str());
-    conn.prepare_cached(sql)?.execute((kind.as_str(), place.space(), place.name(), tenant))?;
+    conn.prepare_cached(sql)?.execute((kind.as_str(), place.kind_name(), place.name(), tenant))?;
     Ok(())
 }
 
@@ -70,7 +70,11 @@ pub(super) fn insert_node(conn: &Connection, name: &str, now: Timestamp) -> Resu
     Ok(conn.last_insert_rowid())
 }
 
-pub(super) fn update_node_capabilities(conn: &Connection, node: NodeId, abilities: &Abilities) -> Result<()> {
+pub(super) fn update_node_capabilities(
+    conn: &Connection,
+    node: NodeId,
+    abilities: &NodeCapabilities,
+) -> Result<()> {
     let json = serde_json::to_string(abilities).map_err(Fault::damaged)?;
     conn.prepare_cached("UPDATE pointsman_node SET abilities = ?2 WHERE id = ?1")?.execute((node, json))?;
     Ok(())
@@ -91,9 +95,9 @@ pub(super) fn list_silent_nodes(conn: &Connection, before: Timestamp) -> Result<
     query_all(conn, sql, [before.micros()], |row| Ok(row.get(0)?))
 }
 
-pub(super) fn insert_audit_entry(conn: &Connection, deed: &Deed) -> Result<()> {
+pub(super) fn insert_audit_entry(conn: &Connection, deed: &AuditEntry) -> Result<()> {
     let sql = "INSERT INTO pointsman_deed (at, by, action, what, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let row = (deed.at.micros(), &deed.by, &deed.action, &deed.what, &deed.detail);
+    let row = (deed.at.micros(), &deed.actor, &deed.action, &deed.target, &deed.detail);
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Queries, and the conversion of rows to domain types.
 
-use pointsman_core::chain::NodeId;
+use pointsman_core::chain::ChainNodeId;
 use pointsman_core::fire::Fire;
-use pointsman_core::order::{Order, Origin};
-use pointsman_core::task::{Lease, Life};
+use pointsman_core::order::{Order, OrderOrigin};
+use pointsman_core::task::{Lease, TaskLifecycle};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::row::{Live, Numbered, Past, Phase, Waiting};
+use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow, OrderRow, TaskPhase, WaitingTask};
 use pointsman_store::views::EventColumns;
 use rusqlite::{Connection, Params, Row};
 
@@ -73,8 +73,8 @@ pub(crate) fn read_optional_event_id(row: &Row<'_>, index: usize) -> rusqlite::R
     Ok(row.get::<_, Option<i64>>(index)?.map(EventId::from_i64))
 }
 
-pub(crate) fn read_phase(row: &Row<'_>, index: usize) -> Result<Phase> {
-    Phase::from_code(row.get(index)?).ok_or_else(|| Fault::damaged("a task has an unknown phase"))
+pub(crate) fn read_phase(row: &Row<'_>, index: usize) -> Result<TaskPhase> {
+    TaskPhase::from_code(row.get(index)?).ok_or_else(|| Fault::damaged("a task has an unknown phase"))
 }
 
 /// Returns all rows of a statement.
@@ -122,7 +122,7 @@ pub(crate) fn seq_from_row(row: &Row<'_>) -> Result<TaskSeq> {
     Ok(TaskSeq(row.get(0)?))
 }
 
-pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<Live> {
+pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
     let phase = read_phase(row, 3)?;
     let started = read_optional_time(row, 21)?;
     let lease = || {
@@ -133,103 +133,103 @@ pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<Live> {
             until: read_optional_time(row, 20)?,
         })
     };
-    let state = Live::state(phase, read_time(row, 13)?, lease, row.get(25)?)?;
+    let state = ActiveTaskRow::decode_state(phase, read_time(row, 13)?, lease, row.get(25)?)?;
     let (lane, place): (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
-    Ok(Live {
+    Ok(ActiveTaskRow {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
         event: read_optional_event_id(row, 2)?,
         order: row.get(27)?,
         phase,
         lane,
-        place,
-        crowd: row.get(6)?,
-        bucket: row.get(7)?,
-        sync: row.get(8)?,
+        lane_position: place,
+        concurrency_group: row.get(6)?,
+        key_bucket: row.get(7)?,
+        is_sync: row.get(8)?,
         stage: row.get(9)?,
         priority: row.get(10)?,
         score: row.get(11)?,
         rank: row.get(12)?,
-        prev_sent: read_optional_event_id(row, 22)?,
-        planned: read_optional_time(row, 23)?,
-        created: read_time(row, 24)?,
-        started,
+        prev_sent_event: read_optional_event_id(row, 22)?,
+        planned_at: read_optional_time(row, 23)?,
+        created_at: read_time(row, 24)?,
+        started_at: started,
         error: row.get(26)?,
-        life: Life {
+        life: TaskLifecycle {
             state,
             attempt: row.get(14)?,
             retries: row.get(15)?,
             crashes: row.get(16)?,
             late: row.get(17)?,
-            laned: lane.is_some(),
-            ordered: place.is_some(),
+            has_lane: lane.is_some(),
+            in_lane: place.is_some(),
         },
     })
 }
 
-pub(crate) fn archived_task_from_row(row: &Row<'_>) -> Result<Past> {
-    Ok(Past {
+pub(crate) fn archived_task_from_row(row: &Row<'_>) -> Result<ArchivedTaskRow> {
+    Ok(ArchivedTaskRow {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
         event: read_optional_event_id(row, 2)?,
         collection: row.get(3)?,
         key: row.get(4)?,
-        sync: row.get(7)?,
+        is_sync: row.get(7)?,
         stage: row.get(8)?,
         priority: row.get(9)?,
-        life: Life {
-            state: Past::state(row.get(5)?, row.get(6)?)?,
+        life: TaskLifecycle {
+            state: ArchivedTaskRow::decode_state(row.get(5)?, row.get(6)?)?,
             attempt: row.get(10)?,
             retries: row.get(11)?,
             crashes: row.get(12)?,
             late: row.get(13)?,
-            laned: row.get(14)?,
-            ordered: false,
+            has_lane: row.get(14)?,
+            in_lane: false,
         },
-        prev_sent: read_optional_event_id(row, 15)?,
-        planned: read_optional_time(row, 16)?,
-        created: read_time(row, 17)?,
-        started: read_optional_time(row, 18)?,
-        finished: read_time(row, 19)?,
+        prev_sent_event: read_optional_event_id(row, 15)?,
+        planned_at: read_optional_time(row, 16)?,
+        created_at: read_time(row, 17)?,
+        started_at: read_optional_time(row, 18)?,
+        finished_at: read_time(row, 19)?,
         error: row.get(20)?,
         result: row.get(21)?,
     })
 }
 
 /// Reads the columns seq, queue, bucket, crowd, score and due.
-pub(crate) fn waiting_task_from_row(row: &Row<'_>) -> Result<Waiting> {
-    Ok(Waiting {
+pub(crate) fn waiting_task_from_row(row: &Row<'_>) -> Result<WaitingTask> {
+    Ok(WaitingTask {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
-        bucket: row.get(2)?,
-        crowd: row.get(3)?,
+        key_bucket: row.get(2)?,
+        concurrency_group: row.get(3)?,
         score: row.get(4)?,
         due: read_time(row, 5)?,
     })
 }
 
-pub(crate) fn order_from_row(row: &Row<'_>) -> Result<Numbered> {
+pub(crate) fn order_from_row(row: &Row<'_>) -> Result<OrderRow> {
     let order = Order {
         key: read_text(row, 1)?.parse().map_err(Fault::damaged)?,
-        node: NodeId::new(read_text(row, 2)?).map_err(Fault::damaged)?,
+        node: ChainNodeId::new(read_text(row, 2)?).map_err(Fault::damaged)?,
         tenant: Tenant::new(read_text(row, 3)?).map_err(Fault::damaged)?,
-        value: Json::trusted(read_text(row, 4)?),
+        value: Json::from_trusted(read_text(row, 4)?),
         priority: Priority::try_from(row.get::<_, i64>(5)?).map_err(Fault::damaged)?,
-        planned: read_optional_time(row, 6)?,
-        created: read_time(row, 7)?,
-        started: read_optional_time(row, 8)?,
+        planned_at: read_optional_time(row, 6)?,
+        created_at: read_time(row, 7)?,
+        started_at: read_optional_time(row, 8)?,
         suspended: row.get(9)?,
         task: row.get::<_, Option<i64>>(10)?.map(TaskSeq),
-        running: row.get(11)?,
-        stepped: row.get(14)?,
-        halted_by: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
+        step_running: row.get(11)?,
+        step_succeeded: row.get(14)?,
+        suspended_by_task: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
         took_on_error: row.get(16)?,
         origin: match read_optional_event_id(row, 12)? {
-            Some(event) => Some(Origin { event, depth: row.get(13)? }),
+            Some(event) => Some(OrderOrigin { event, depth: row.get(13)? }),
             None => None,
         },
     };
-    Ok(Numbered { n: row.get(0)?, order })
+    Ok(OrderRow { number: row.get(0)?, order })
 }
 
 pub(crate) fn event_from_row(row: &Row<'_>) -> Result<Event> {
@@ -247,13 +247,13 @@ pub(crate) fn event_from_row(row: &Row<'_>) -> Result<Event> {
         cause_task: row.get(9)?,
         depth: row.get(10)?,
     };
-    columns.event()
+    columns.into_event()
 }
 
 pub(crate) fn fire_from_row(row: &Row<'_>) -> Result<Fire> {
     Ok(Fire {
-        planned: read_time(row, 0)?,
-        at: read_time(row, 1)?,
+        planned_at: read_time(row, 0)?,
+        recorded_at: read_time(row, 1)?,
         outcome: serde_json::from_str(read_text(row, 2)?).map_err(Fault::damaged)?,
         event: read_optional_event_id(row, 3)?,
         task: row.get::<_, Option<String>>(4)?.map(|text| TaskId::from_text(&text)),

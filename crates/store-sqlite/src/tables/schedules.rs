@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::fire::{Fire, Outcome, Skipped};
+use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
 use pointsman_core::{EventId, ScheduleName, TaskId, TaskSeq, Timestamp};
 use pointsman_store::row::ScheduleRow;
 use rusqlite::Connection;
@@ -17,9 +17,9 @@ pub(super) fn list_schedules(conn: &Connection) -> Result<BTreeMap<String, Sched
     let rows = query_all(conn, sql, [], |row| {
         let schedule = ScheduleRow {
             expression: row.get(1)?,
-            settled: read_time(row, 2)?,
-            unmet: read_optional_time(row, 3)?,
-            named: read_time(row, 4)?,
+            resolved_up_to: read_time(row, 2)?,
+            next_catch_up: read_optional_time(row, 3)?,
+            last_registered_at: read_time(row, 4)?,
         };
         Ok((row.get(0)?, schedule))
     });
@@ -65,11 +65,11 @@ pub(super) fn write_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire
     let sql = "INSERT OR REPLACE INTO pointsman_fire (schedule, planned, at, outcome, event, task)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
-    let (planned, event) = (fire.planned.micros(), fire.event.map(EventId::as_i64));
+    let (planned, event) = (fire.planned_at.micros(), fire.event.map(EventId::as_i64));
     conn.prepare_cached(sql)?.execute((
         schedule.as_str(),
         planned,
-        fire.at.micros(),
+        fire.recorded_at.micros(),
         outcome,
         event,
         fire.task.as_ref().map(TaskId::as_str),
@@ -88,7 +88,8 @@ pub(super) fn clear_unmet_fires(conn: &Connection, schedule: &ScheduleName, up_t
     let sql = "UPDATE pointsman_schedule SET unmet =
                  (SELECT min(planned) FROM pointsman_fire WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3)
                WHERE name = ?1";
-    let held = serde_json::to_string(&Outcome::Skipped(Skipped::Held)).map_err(Fault::damaged)?;
+    let held =
+        serde_json::to_string(&FireOutcome::Skipped(SkipReason::PausedByRule)).map_err(Fault::damaged)?;
     conn.prepare_cached(sql)?.execute((schedule.as_str(), up_to.micros(), held))?;
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! Active (unfinished) tasks.
 
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{AttemptEnd, Lease};
+use pointsman_core::task::{AttemptOutcome, Lease};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store::row::{Gated, HandlerId, Head, Live, Phase, QueueId, Waiting, end_code, reason_code};
+use pointsman_store::row::{
+    ActiveTaskRow, GatedTask, HandlerId, LaneHead, QueueId, TaskPhase, WaitingTask, encode_attempt_end,
+    encode_end_reason,
+};
 use rusqlite::Connection;
 
 use super::row::{
@@ -12,12 +15,12 @@ use super::row::{
 };
 use crate::error::Result;
 
-pub(crate) fn read_active_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Live>> {
+pub(crate) fn read_active_task(conn: &Connection, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
     let sql = concat!("SELECT ", active_task_columns!(), " FROM pointsman_task WHERE seq = ?1");
     query_first(conn, sql, [seq.0], active_task_from_row)
 }
 
-pub(super) fn insert_active_task(conn: &Connection, live: &Live) -> Result<()> {
+pub(super) fn insert_active_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql = concat!(
         "INSERT INTO pointsman_task (",
         active_task_columns!(),
@@ -31,15 +34,15 @@ pub(super) fn insert_active_task(conn: &Connection, live: &Live) -> Result<()> {
         live.event.map(EventId::as_i64),
         live.phase.code(),
         live.lane,
-        live.place,
-        live.crowd,
-        live.bucket,
-        live.sync,
+        live.lane_position,
+        live.concurrency_group,
+        live.key_bucket,
+        live.is_sync,
         live.stage,
         live.priority,
         live.score,
         live.rank,
-        live.due().micros(),
+        live.due_time().micros(),
         live.life.attempt,
         live.life.retries,
         live.life.crashes,
@@ -47,11 +50,11 @@ pub(super) fn insert_active_task(conn: &Connection, live: &Live) -> Result<()> {
         node,
         fence,
         until,
-        live.started.map(Timestamp::micros),
-        live.prev_sent.map(EventId::as_i64),
-        live.planned.map(Timestamp::micros),
-        live.created.micros(),
-        live.life.state.reason().map(reason_code),
+        live.started_at.map(Timestamp::micros),
+        live.prev_sent_event.map(EventId::as_i64),
+        live.planned_at.map(Timestamp::micros),
+        live.created_at.micros(),
+        live.life.state.error_reason().map(encode_end_reason),
         live.error,
         live.order,
     ])?;
@@ -71,24 +74,24 @@ pub(super) fn delete_active_task(conn: &Connection, seq: TaskSeq) -> Result<()> 
     Ok(())
 }
 
-pub(super) fn set_phase(conn: &Connection, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()> {
+pub(super) fn set_phase(conn: &Connection, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
     let sql = "UPDATE pointsman_task SET phase = ?2, rank = ?3 WHERE seq = ?1";
     conn.prepare_cached(sql)?.execute((seq.0, phase.code(), rank))?;
     Ok(())
 }
 
-pub(super) fn lock_task(conn: &Connection, live: &Live) -> Result<()> {
+pub(super) fn lock_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql =
         "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, until = ?7
                WHERE seq = ?1";
     let (node, fence, until) = lease_columns(live.lease());
-    let started = live.started.map(Timestamp::micros);
+    let started = live.started_at.map(Timestamp::micros);
     let row = (live.seq.0, live.phase.code(), live.life.attempt, node, fence, started, until);
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
 
-pub(super) fn update_task(conn: &Connection, live: &Live) -> Result<()> {
+pub(super) fn update_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql = "UPDATE pointsman_task
                SET phase = ?2, place = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
                    node = ?9, fence = ?10, until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
@@ -97,8 +100,8 @@ pub(super) fn update_task(conn: &Connection, live: &Live) -> Result<()> {
     conn.prepare_cached(sql)?.execute(rusqlite::params![
         live.seq.0,
         live.phase.code(),
-        live.place,
-        live.due().micros(),
+        live.lane_position,
+        live.due_time().micros(),
         live.life.attempt,
         live.life.retries,
         live.life.crashes,
@@ -106,17 +109,17 @@ pub(super) fn update_task(conn: &Connection, live: &Live) -> Result<()> {
         node,
         fence,
         until,
-        live.started.map(Timestamp::micros),
-        live.life.state.reason().map(reason_code),
+        live.started_at.map(Timestamp::micros),
+        live.life.state.error_reason().map(encode_end_reason),
         live.error,
         live.rank,
     ])?;
     Ok(())
 }
 
-pub(super) fn set_lane_and_groups(conn: &Connection, live: &Live) -> Result<()> {
+pub(super) fn set_lane_and_groups(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql = "UPDATE pointsman_task SET lane = ?2, crowd = ?3, bucket = ?4 WHERE seq = ?1";
-    conn.prepare_cached(sql)?.execute((live.seq.0, live.lane, live.crowd, live.bucket))?;
+    conn.prepare_cached(sql)?.execute((live.seq.0, live.lane, live.concurrency_group, live.key_bucket))?;
     Ok(())
 }
 
@@ -136,14 +139,18 @@ pub(super) fn set_lease_end(conn: &Connection, seq: TaskSeq, until: Timestamp) -
     Ok(())
 }
 
-pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<Head>> {
+pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<LaneHead>> {
     // The index yields a lane's tasks by place. ORDER BY or min() would make SQLite prepare the statement again for
     // every lane, which took an eighth of the writer's time.
     let sql = "SELECT seq, queue, bucket, crowd, score, due, place, phase
                FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND place IS NOT NULL LIMIT 1";
     query_first(conn, sql, [lane], |row| {
-        Ok(Head { next: waiting_task_from_row(row)?, place: row.get(6)?, phase: read_phase(row, 7)? })
+        Ok(LaneHead {
+            task: waiting_task_from_row(row)?,
+            lane_position: row.get(6)?,
+            phase: read_phase(row, 7)?,
+        })
     })
 }
 
@@ -176,13 +183,13 @@ pub(super) fn list_active_in_group(conn: &Connection, crowd: i64, most: usize) -
     query_up_to(conn, sql, [crowd], most, seq_from_row)
 }
 
-pub(super) fn find_blocked_in_group(conn: &Connection, crowd: i64) -> Result<Option<Waiting>> {
+pub(super) fn find_blocked_in_group(conn: &Connection, crowd: i64) -> Result<Option<WaitingTask>> {
     let sql = "SELECT seq, queue, bucket, crowd, score, due FROM pointsman_task
                WHERE crowd = ?1 AND phase = 0 LIMIT 1";
     query_first(conn, sql, [crowd], waiting_task_from_row)
 }
 
-pub(super) fn list_ready_tasks(conn: &Connection, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
+pub(super) fn list_ready_tasks(conn: &Connection, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
     // The index yields them by score, rank and age. ORDER BY would make SQLite prepare the statement again for every
     // queue, and so would a bound LIMIT.
     let sql = concat!(
@@ -198,7 +205,7 @@ pub(super) fn list_ready_tasks(conn: &Connection, shares: &[(QueueId, i64)]) -> 
     Ok(picked)
 }
 
-pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<Live>> {
+pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<ActiveTaskRow>> {
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
@@ -207,7 +214,7 @@ pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<Live>> {
     query_all(conn, sql, [], active_task_from_row)
 }
 
-pub(super) fn list_due_tasks(conn: &Connection, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
+pub(super) fn list_due_tasks(conn: &Connection, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
     let sql = "SELECT seq, queue, bucket, crowd, score, due FROM pointsman_task
                WHERE phase = 2 AND due <= ?1 ORDER BY due";
     query_up_to(conn, sql, [now.micros()], most, waiting_task_from_row)
@@ -219,14 +226,14 @@ pub(super) fn read_earliest_due(conn: &Connection) -> Result<Option<Timestamp>> 
     Ok(due.map(Timestamp::from_micros))
 }
 
-pub(super) fn list_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<Gated>> {
+pub(super) fn list_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<GatedTask>> {
     let sql = "SELECT seq, queue, bucket, crowd, score, due, lane, place, stage FROM pointsman_task
                WHERE phase = 1 AND event = ?1 ORDER BY stage, seq";
     query_all(conn, sql, [event.as_i64()], |row| {
-        Ok(Gated {
-            waiting: waiting_task_from_row(row)?,
+        Ok(GatedTask {
+            task: waiting_task_from_row(row)?,
             lane: row.get(6)?,
-            place: row.get(7)?,
+            lane_position: row.get(7)?,
             stage: row.get(8)?,
         })
     })
@@ -249,14 +256,14 @@ pub(super) fn find_sync_task_before(
                        (SELECT 1 FROM pointsman_attempt a WHERE a.task = t.seq AND a.how <> ?3) LIMIT 1";
     match fresh {
         true => {
-            let released = end_code(AttemptEnd::Released);
+            let released = encode_attempt_end(AttemptOutcome::Released);
             query_first(conn, untried, (event.as_i64(), stage, released), seq_from_row)
         }
         false => query_first(conn, any, (event.as_i64(), stage), seq_from_row),
     }
 }
 
-pub(super) fn list_tasks_leased_by(conn: &Connection, node: NodeId) -> Result<Vec<Live>> {
+pub(super) fn list_tasks_leased_by(conn: &Connection, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
@@ -265,7 +272,11 @@ pub(super) fn list_tasks_leased_by(conn: &Connection, node: NodeId) -> Result<Ve
     query_all(conn, sql, [node], active_task_from_row)
 }
 
-pub(super) fn list_expired_leases(conn: &Connection, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+pub(super) fn list_expired_leases(
+    conn: &Connection,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<Vec<ActiveTaskRow>> {
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
@@ -277,12 +288,12 @@ pub(super) fn list_expired_leases(conn: &Connection, since: Timestamp, now: Time
 pub(super) fn list_tasks_in_phases(
     conn: &Connection,
     queue: QueueId,
-    phases: &[Phase],
+    phases: &[TaskPhase],
     most: usize,
 ) -> Result<Vec<TaskSeq>> {
     // SQLite uses the index of a phase only if the condition names that phase alone.
     let condition = match phases {
-        [Phase::Scheduled] => "INDEXED BY pointsman_task_scheduled WHERE phase = 4 AND".into(),
+        [TaskPhase::Scheduled] => "INDEXED BY pointsman_task_scheduled WHERE phase = 4 AND".into(),
         [phase] => format!("WHERE phase = {} AND", phase.code()),
         phases => {
             let codes: Vec<_> = phases.iter().map(|phase| phase.code().to_string()).collect();
@@ -314,7 +325,7 @@ pub(super) fn list_tasks_to_score(
 pub(super) fn list_tasks_to_regroup(
     conn: &Connection,
     queue: QueueId,
-) -> Result<Vec<(Waiting, Phase, String)>> {
+) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
     let sql = "SELECT t.seq, t.queue, t.bucket, t.crowd, t.score, t.due, t.phase, j.key
                FROM pointsman_task t JOIN pointsman_journal j ON j.id = t.event
                WHERE t.queue = ?1 AND t.phase <= 5 AND t.lane IS NULL AND j.key IS NOT NULL
@@ -324,7 +335,7 @@ pub(super) fn list_tasks_to_regroup(
     })
 }
 
-pub(super) fn count_ready_before(conn: &Connection, live: &Live, most: u64) -> Result<u64> {
+pub(super) fn count_ready_before(conn: &Connection, live: &ActiveTaskRow, most: u64) -> Result<u64> {
     let sql = "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([live.queue])?;

@@ -10,7 +10,7 @@ mod placement;
 use foldhash::HashMap;
 use std::cmp::Reverse;
 
-use pointsman_core::task::QueueOf;
+use pointsman_core::task::QueueSubject;
 use pointsman_core::{CollectionName, TaskSeq, Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
@@ -28,7 +28,7 @@ pub(crate) struct QueueState {
     pub(crate) tenant: Tenant,
     tenant_index: TenantIndex,
     /// Whether its tasks run for events, for a collection or for a chain node.
-    pub(crate) kind: QueueOf,
+    pub(crate) kind: QueueSubject,
     pub(crate) counts: QueueCounts,
     pub(crate) is_paused: bool,
     /// Whether its handler, and its collection if it has one, are defined.
@@ -77,7 +77,7 @@ pub(crate) struct QueueStates {
     by_id: HashMap<QueueId, QueueState>,
     event_queues: HashMap<(HandlerId, Tenant), QueueId>,
     /// Queues of collections and of chain nodes.
-    other_queues: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
+    other_queues: HashMap<(HandlerId, Tenant, QueueSubject), QueueId>,
     fair_queues: HashMap<WorkerPool, FairQueue>,
     /// Virtual times of the pools of workers that pull from several handlers.
     pool_virtual_times: HashMap<WorkerPool, i64>,
@@ -118,7 +118,7 @@ impl WriterState {
         id: QueueId,
         handler: HandlerId,
         tenant: Tenant,
-        kind: QueueOf,
+        kind: QueueSubject,
     ) -> QueueState {
         let next = self.queues.tenant_indexes.len() as TenantIndex;
         let tenant_id = *self.queues.tenant_indexes.entry(tenant.clone()).or_insert(next);
@@ -144,8 +144,8 @@ impl WriterState {
         queue.is_defined = self.is_queue_defined(queue.handler, &queue.kind)?;
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
         match &queue.kind {
-            QueueOf::Events => self.queues.event_queues.insert((handler, tenant), id),
-            kind @ (QueueOf::Collection(_) | QueueOf::Node { .. }) => {
+            QueueSubject::Events => self.queues.event_queues.insert((handler, tenant), id),
+            kind @ (QueueSubject::Collection(_) | QueueSubject::ChainNode { .. }) => {
                 self.queues.other_queues.insert((handler, tenant, kind.clone()), id)
             }
         };
@@ -174,7 +174,7 @@ impl WriterState {
     ) -> Result<QueueId> {
         match self.queues.event_queues.get(&(handler, tenant.clone())) {
             Some(id) => Ok(*id),
-            None => self.create_queue(tables, handler, tenant, QueueOf::Events),
+            None => self.create_queue(tables, handler, tenant, QueueSubject::Events),
         }
     }
 
@@ -184,7 +184,7 @@ impl WriterState {
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-        kind: QueueOf,
+        kind: QueueSubject,
     ) -> Result<QueueId> {
         let name = (handler, tenant.clone(), kind);
         match self.queues.other_queues.get(&name) {
@@ -198,7 +198,7 @@ impl WriterState {
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-        kind: QueueOf,
+        kind: QueueSubject,
     ) -> Result<QueueId> {
         let id = tables.create_queue(handler, tenant, &kind)?;
         let queue = self.build_queue_state(id, handler, tenant.clone(), kind);
@@ -223,12 +223,13 @@ impl WriterState {
         Ok(paused)
     }
 
-    fn is_queue_defined(&self, handler: HandlerId, kind: &QueueOf) -> Result<bool> {
+    fn is_queue_defined(&self, handler: HandlerId, kind: &QueueSubject) -> Result<bool> {
         let handler = self.handler(handler)?;
         let fits = match (&handler.def.source, kind) {
-            (Some(source), QueueOf::Collection(name)) => source.collections.contains_key(name),
-            (Some(_), QueueOf::Events | QueueOf::Node { .. }) | (None, QueueOf::Collection(_)) => false,
-            (None, QueueOf::Events | QueueOf::Node { .. }) => true,
+            (Some(source), QueueSubject::Collection(name)) => source.collections.contains_key(name),
+            (Some(_), QueueSubject::Events | QueueSubject::ChainNode { .. })
+            | (None, QueueSubject::Collection(_)) => false,
+            (None, QueueSubject::Events | QueueSubject::ChainNode { .. }) => true,
         };
         Ok(handler.is_defined && fits)
     }

@@ -1,6 +1,6 @@
 //! Placement of queues: in the fair queue, parked, or absent.
 
-use pointsman_core::limit::Opening;
+use pointsman_core::limit::Admission;
 use pointsman_core::{Tenant, Timestamp, Weight};
 
 use super::{QueuePlacement, WorkerPool};
@@ -165,7 +165,9 @@ impl WriterState {
         now: Timestamp,
     ) -> Result<()> {
         let limiter = self.limiter(handler)?;
-        if limiter.parked_queues.is_empty() || !matches!(self.check_limits(handler, now)?, Opening::Open(_)) {
+        if limiter.parked_queues.is_empty()
+            || !matches!(self.check_limits(handler, now)?, Admission::Admitted(_))
+        {
             return Ok(());
         }
         let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_index == tenant);

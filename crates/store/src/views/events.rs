@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pointsman_core::journal::{Extent, Page};
-use pointsman_core::store::Read;
+use pointsman_core::journal::{EventPage, JournalRange};
+use pointsman_core::store::JournalQuery;
 use pointsman_core::{Cause, Context, Event, EventId, HandlingKey, Json, ObjectKey, TaskSeq, Tenant};
 
 use crate::error::{Fault, Result};
@@ -46,13 +46,13 @@ impl EventColumns<'_> {
             id: EventId::from_i64(self.id),
             prev: self.prev.map(EventId::from_i64),
             kind: HandlingKey::new(self.kind).map_err(Fault::damaged)?,
-            key: self.key.map(ObjectKey::trusted),
-            sub: self.sub.map(ObjectKey::trusted),
+            key: self.key.map(ObjectKey::from_trusted),
+            sub: self.sub.map(ObjectKey::from_trusted),
             tenant: match self.tenant {
-                "" => Tenant::nobody(),
+                "" => Tenant::no_tenant(),
                 name => Tenant::new(name).map_err(Fault::damaged)?,
             },
-            value: Json::trusted(self.value),
+            value: Json::from_trusted(self.value),
             context,
             cause,
         })
@@ -76,24 +76,24 @@ pub fn event_size(event: &Event) -> usize {
 /// Builds a page of the journal.
 #[derive(Debug)]
 pub struct JournalPageBuilder<'r> {
-    request: &'r Read,
+    request: &'r JournalQuery,
     after: EventId,
     until: EventId,
-    page: Page,
+    page: EventPage,
     scanned_rows: usize,
     bytes: usize,
 }
 
 impl<'r> JournalPageBuilder<'r> {
-    pub fn new(read: &'r Read, extent: Extent) -> Self {
-        let low = read.after.max(extent.forgotten);
+    pub fn new(read: &'r JournalQuery, extent: JournalRange) -> Self {
+        let low = read.after.max(extent.expired_up_to);
         let high = read.until.unwrap_or(EventId::MAX).min(extent.head);
         let scanned = if read.backwards { low } else { high.max(low) };
         Self {
             request: read,
             after: low,
             until: high,
-            page: Page { events: Vec::new(), scanned, extent },
+            page: EventPage { events: Vec::new(), scanned_up_to: scanned, journal_range: extent },
             scanned_rows: 0,
             bytes: 0,
         }
@@ -117,12 +117,12 @@ impl<'r> JournalPageBuilder<'r> {
             || self.scanned_rows >= MAX_SCANNED_ROWS
             || self.bytes >= MAX_PAGE_BYTES;
         if full {
-            self.page.scanned = id;
+            self.page.scanned_up_to = id;
         }
         !full
     }
 
-    pub fn into_page(self) -> Page {
+    pub fn into_page(self) -> EventPage {
         self.page
     }
 }

@@ -1,10 +1,10 @@
 //! Views of orders, chains and queues.
 
-use pointsman_core::chain::{Chain, NodeId};
-use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::chain::{Chain, ChainNodeId};
+use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
 use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView, QueueView};
-use pointsman_core::task::{QueueOf, Realm, Status};
+use pointsman_core::task::{QueueSubject, TaskIdNamespace, TaskStatus};
 use pointsman_core::{HandlerName, Rule, TaskId, Tenant, Timestamp};
 
 use super::MAX_PAGE_BYTES;
@@ -16,7 +16,7 @@ use crate::row::{ChainRow, QueueCounts, TaskPhase};
 pub struct ViewEnvironment {
     pub chains: ChainRegistry,
     pub rules: Vec<Rule>,
-    pub task_id_namespace: Realm,
+    pub task_id_namespace: TaskIdNamespace,
 }
 
 /// Columns of the task of an order's step; empty if it has none.
@@ -33,23 +33,27 @@ pub struct StepTaskColumns {
 impl ViewEnvironment {
     pub fn order_view(&self, order: Order, step: StepTaskColumns) -> OrderView {
         let StepTaskColumns { phase, due, retries, handler, failed_task: failed } = step;
-        let is_new = phase.is_some_and(|phase| phase.status() == Status::New);
+        let is_new = phase.is_some_and(|phase| phase.status() == TaskStatus::New);
         let due = due.filter(|_| is_new || phase == Some(TaskPhase::Missing));
         let task = match (order.task, &handler, phase) {
             (Some(seq), Some(handler), Some(phase)) => {
-                let id = TaskId::new(handler.as_str(), order.node.as_str(), self.task_id_namespace.uuid(seq));
+                let id = TaskId::new(
+                    handler.as_str(),
+                    order.node.as_str(),
+                    self.task_id_namespace.uuid_of_seq(seq),
+                );
                 Some((id, phase.status(), due))
             }
             (Some(_), None, _) | (Some(_), Some(_), None) | (None, _, _) => None,
         };
         let chain_row = self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.definition());
         OrderView {
-            setback: due.filter(|_| is_new && retries > 0),
-            stranded: chain_row.is_none_or(|chain| chain.node(&order.node).is_none()),
-            held: handler
-                .filter(|_| !order.running)
+            retry_at: due.filter(|_| is_new && retries > 0),
+            orphaned: chain_row.is_none_or(|chain| chain.find_node(&order.node).is_none()),
+            paused_because: handler
+                .filter(|_| !order.step_running)
                 .and_then(|handler| self.describe_pause(&order, &handler)),
-            failed: failed.map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
+            suspended_by: failed.map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
             task,
             order,
         }
@@ -57,12 +61,12 @@ impl ViewEnvironment {
 
     /// Describes what keeps the waiting task of an order from running.
     fn describe_pause(&self, order: &Order, handler: &HandlerName) -> Option<String> {
-        let kind = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+        let kind = QueueSubject::ChainNode { chain: order.key.chain.clone(), node: order.node.clone() };
         let rule = || {
-            let rule = self.rules.iter().find(|rule| rule.holds(handler, &kind, &order.tenant))?;
-            let Rule { kind, place, by, reason, .. } = rule;
+            let rule = self.rules.iter().find(|rule| rule.applies_to_queue(handler, &kind, &order.tenant))?;
+            let Rule { kind, scope: place, set_by: by, reason, .. } = rule;
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            Some(format!("a {} of the {} {} by {by}{reason}", kind.as_str(), place.space(), place.name()))
+            Some(format!("a {} of the {} {} by {by}{reason}", kind.as_str(), place.kind_name(), place.name()))
         };
         self.chains.describe_stop(&kind).or_else(rule)
     }
@@ -72,17 +76,17 @@ impl ViewEnvironment {
         &self,
         handler: HandlerName,
         tenant: Tenant,
-        kind: QueueOf,
+        kind: QueueSubject,
         counts: QueueCounts,
         head_since: Option<Timestamp>,
     ) -> QueueView {
         let count = |number: i64| number.max(0) as u64;
         let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
         QueueView {
-            held: self.rules.iter().any(|rule| rule.holds(&handler, &kind, &tenant))
+            paused: self.rules.iter().any(|rule| rule.applies_to_queue(&handler, &kind, &tenant))
                 || self.chains.is_stopped(&kind),
             handler,
-            of: kind,
+            subject: kind,
             tenant,
             ready: count(ready),
             waiting: count(waiting),
@@ -90,7 +94,7 @@ impl ViewEnvironment {
             running: count(running),
             halted: count(halted),
             missing: count(missing),
-            head_since: head_since.filter(|_| ready > 0),
+            head_created_at: head_since.filter(|_| ready > 0),
         }
     }
 }
@@ -104,8 +108,8 @@ pub struct OrderPageBuilder {
 }
 
 impl OrderPageBuilder {
-    pub fn new(limit: usize, extent: Extent) -> Self {
-        Self { limit, page: OrderPage { orders: Vec::new(), next: None, extent }, bytes: 0 }
+    pub fn new(limit: usize, extent: JournalRange) -> Self {
+        Self { limit, page: OrderPage { orders: Vec::new(), next: None, journal_range: extent }, bytes: 0 }
     }
 
     /// Adds the next order if the page has room; returns whether it had.
@@ -132,7 +136,7 @@ impl OrderPageBuilder {
 pub fn order_key_range(path: &PathFilter) -> (String, String) {
     let prefix = match path {
         PathFilter::Everything => "/",
-        PathFilter::Below(prefix) | PathFilter::ChildrenOf(prefix) | PathFilter::Exactly(prefix) => prefix,
+        PathFilter::Subtree(prefix) | PathFilter::ChildrenOf(prefix) | PathFilter::Exactly(prefix) => prefix,
     };
     (prefix.to_string(), format!("{prefix}{}", char::MAX))
 }
@@ -175,11 +179,11 @@ pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatis
 }
 
 /// Builds the view of a chain, with the number of orders at each node; `None` if it is undefined and has no orders.
-pub fn build_chain_view(chain_row: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
+pub fn build_chain_view(chain_row: ChainRow, orders: Vec<(ChainNodeId, u64)>) -> Option<ChainView> {
     let ChainRow { chain, is_defined, state } = chain_row;
     if !is_defined && orders.is_empty() {
         return None;
     }
     let nodes = if is_defined { chain.nodes } else { vec![] };
-    Some(ChainView { chain: Chain { path: chain.path, nodes }, state, orders })
+    Some(ChainView { chain: Chain { path: chain.path, nodes }, state, order_counts: orders })
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use pointsman_core::journal::Extent;
+use pointsman_core::journal::JournalRange;
 use pointsman_core::store::{TaskFilter, TaskPage};
-use pointsman_core::task::{Attempt, AttemptEnd, EndReason, QueueOf, Realm, Status, Task, TaskSeq};
+use pointsman_core::task::{
+    Attempt, AttemptOutcome, ErrorReason, QueueSubject, Task, TaskIdNamespace, TaskSeq, TaskStatus,
+};
 use pointsman_core::{HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
 
 use super::MAX_SCANNED_ROWS;
@@ -30,14 +32,14 @@ impl ActiveTaskNames {
     /// Derives the names from the queue's kind, and from the event (type and key) or the key of the order.
     pub fn new(
         (handler, tenant): (HandlerName, Tenant),
-        kind: &QueueOf,
+        kind: &QueueSubject,
         event: Option<(String, Option<String>)>,
         order: Option<String>,
     ) -> Self {
         let (collection, key) = match (event, kind) {
             (Some(event), _) => event,
-            (None, QueueOf::Node { node, .. }) => (node.to_string(), order),
-            (None, QueueOf::Events | QueueOf::Collection(_)) => (kind.text(), None),
+            (None, QueueSubject::ChainNode { node, .. }) => (node.to_string(), order),
+            (None, QueueSubject::Events | QueueSubject::Collection(_)) => (kind.to_text(), None),
         };
         Self { handler, tenant, collection, key, finished_at: None }
     }
@@ -46,18 +48,22 @@ impl ActiveTaskNames {
 /// Returns whether an unfinished task will have no further attempt by itself: it blocks its lane in `error`, or its
 /// handler is missing.
 pub fn is_halted_or_missing(task_row: &ActiveTaskRow) -> bool {
-    matches!(task_row.life.state.status(), Status::Error | Status::Missing)
+    matches!(task_row.life.state.status(), TaskStatus::Error | TaskStatus::Missing)
 }
 
 /// Builds the view of an unfinished task, without its attempts.
 pub fn task_from_active_row(
     task_row: ActiveTaskRow,
     names: ActiveTaskNames,
-    task_id_namespace: Realm,
+    task_id_namespace: TaskIdNamespace,
 ) -> Result<Task> {
     let ended = is_halted_or_missing(&task_row);
     Ok(Task {
-        id: TaskId::new(names.handler.as_str(), &names.collection, task_id_namespace.uuid(task_row.seq)),
+        id: TaskId::new(
+            names.handler.as_str(),
+            &names.collection,
+            task_id_namespace.uuid_of_seq(task_row.seq),
+        ),
         seq: task_row.seq,
         handler: names.handler,
         tenant: names.tenant,
@@ -65,7 +71,7 @@ pub fn task_from_active_row(
         key: names.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
         event: task_row.event,
         priority: Priority::try_from(task_row.priority).map_err(Fault::damaged)?,
-        life: task_row.life,
+        lifecycle: task_row.life,
         planned_at: task_row.planned_at,
         created_at: task_row.created_at,
         started_at: task_row.started_at,
@@ -81,10 +87,14 @@ pub fn task_from_archived_row(
     archived_row: ArchivedTaskRow,
     handler: HandlerName,
     tenant: Tenant,
-    task_id_namespace: Realm,
+    task_id_namespace: TaskIdNamespace,
 ) -> Result<Task> {
     Ok(Task {
-        id: TaskId::new(handler.as_str(), &archived_row.collection, task_id_namespace.uuid(archived_row.seq)),
+        id: TaskId::new(
+            handler.as_str(),
+            &archived_row.collection,
+            task_id_namespace.uuid_of_seq(archived_row.seq),
+        ),
         seq: archived_row.seq,
         handler,
         tenant,
@@ -92,24 +102,30 @@ pub fn task_from_archived_row(
         key: archived_row.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
         event: archived_row.event,
         priority: Priority::try_from(archived_row.priority).map_err(Fault::damaged)?,
-        life: archived_row.life,
+        lifecycle: archived_row.life,
         planned_at: archived_row.planned_at,
         created_at: archived_row.created_at,
         started_at: archived_row.started_at,
         finished_at: Some(archived_row.finished_at),
         error: archived_row.error,
-        result: archived_row.result.map(Json::trusted),
+        result: archived_row.result.map(Json::from_trusted),
         attempts: Vec::new(),
     })
 }
 
 /// Adds the successful attempt, which is recorded in the task itself, to the recorded attempts.
 pub fn add_success_attempt(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
-    if let (Status::Done, Some(started_at), Some(ended_at)) =
-        (task.life.state.status(), task.started_at, task.finished_at)
+    if let (TaskStatus::Done, Some(started_at), Some(ended_at)) =
+        (task.lifecycle.state.status(), task.started_at, task.finished_at)
     {
-        let number = task.life.attempt;
-        attempts.push(Attempt { number, started_at, ended_at, end: AttemptEnd::Succeeded, error: None });
+        let number = task.lifecycle.attempt;
+        attempts.push(Attempt {
+            number,
+            started_at,
+            ended_at,
+            outcome: AttemptOutcome::Succeeded,
+            error: None,
+        });
     }
     attempts
 }
@@ -137,8 +153,8 @@ pub enum ArchivedRowFilter {
 /// Chooses the rows that a list scans, so that few are scanned in vain: rare kinds (failures, runs of sources, running
 /// tasks) have an index. `of_source`: the requested handler is a source and nothing else.
 pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFilter, ArchivedRowFilter) {
-    use Status::{Done, Error, Locked, Missing, New, Scheduled};
-    let only = |wanted: &[Status]| {
+    use TaskStatus::{Done, Error, Locked, Missing, New, Scheduled};
+    let only = |wanted: &[TaskStatus]| {
         !filter.statuses.is_empty() && filter.statuses.iter().all(|status| wanted.contains(status))
     };
     let task_row = if only(&[Locked]) {
@@ -171,14 +187,14 @@ pub struct TaskPageBuilder<'f> {
 }
 
 impl<'f> TaskPageBuilder<'f> {
-    pub fn new(filter: &'f TaskFilter, limit: usize, extent: Extent) -> Self {
-        let page = TaskPage { tasks: Vec::new(), next: None, extent };
+    pub fn new(filter: &'f TaskFilter, limit: usize, extent: JournalRange) -> Self {
+        let page = TaskPage { tasks: Vec::new(), next: None, journal_range: extent };
         Self { filter, limit, page, scanned_rows: 0, last_scanned: None }
     }
 
     /// Scans the next task; returns whether to continue.
     pub fn push_task(&mut self, task: Task) -> bool {
-        if self.filter.start.is_some_and(|start| are_all_older_than(start, &task)) {
+        if self.filter.created_from.is_some_and(|start| are_all_older_than(start, &task)) {
             return false;
         }
         self.scanned_rows += 1;
@@ -206,13 +222,13 @@ pub fn page_of_tasks(
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
-    extent: Extent,
+    extent: JournalRange,
 ) -> TaskPage {
     tasks.retain(|task| before.is_none_or(|before| task.seq < before) && task_matches(filter, task));
     tasks.sort_by_key(|task| std::cmp::Reverse(task.seq));
     let next = tasks.get(limit.max(1) - 1).filter(|_| tasks.len() > limit).map(|task| task.seq);
     tasks.truncate(limit);
-    TaskPage { tasks, next, extent }
+    TaskPage { tasks, next, journal_range: extent }
 }
 
 /// Returns whether this task and all earlier ones were created before `start`. Event ids ascend even if the clock steps
@@ -222,7 +238,7 @@ pub fn are_all_older_than(start: Timestamp, task: &Task) -> bool {
     match task.event {
         Some(event) => {
             let journaled = event.timestamp().plus(Duration::from_millis(1));
-            journaled <= start && task.created_at < start && !task.life.late
+            journaled <= start && task.created_at < start && !task.lifecycle.late
         }
         None => task.created_at.plus(CLOCK_SKEW_MARGIN) <= start,
     }
@@ -232,13 +248,14 @@ const CLOCK_SKEW_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns whether a task matches a filter.
 pub fn task_matches(filter: &TaskFilter, task: &Task) -> bool {
-    let reason_fits = |reason: EndReason| filter.reasons.is_empty() || filter.reasons.contains(&reason);
-    (filter.statuses.is_empty() || filter.statuses.contains(&task.life.state.status()))
-        && task.life.state.reason().is_none_or(reason_fits)
+    let reason_fits =
+        |reason: ErrorReason| filter.error_reasons.is_empty() || filter.error_reasons.contains(&reason);
+    (filter.statuses.is_empty() || filter.statuses.contains(&task.lifecycle.state.status()))
+        && task.lifecycle.state.error_reason().is_none_or(reason_fits)
         && filter.handler.as_ref().is_none_or(|handler| task.handler == *handler)
         && filter.collection.as_ref().is_none_or(|collection| *task.collection == **collection)
         && filter.tenant.as_ref().is_none_or(|tenant| task.tenant == *tenant)
         && filter.key.as_ref().is_none_or(|key| task.key.as_ref() == Some(key))
-        && filter.start.is_none_or(|start| task.created_at >= start)
-        && filter.end.is_none_or(|end| task.created_at < end)
+        && filter.created_from.is_none_or(|start| task.created_at >= start)
+        && filter.created_before.is_none_or(|end| task.created_at < end)
 }

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::fire::{CatchUp, MISSED, Makes, ON_TIME, Punctual};
+use pointsman_core::fire::{CatchUpPolicy, FireAction, MISSED_AFTER, ON_TIME_WITHIN, Punctuality};
 use pointsman_core::{Timestamp, cron};
 use sha2::{Digest, Sha256};
 
@@ -27,15 +27,15 @@ const ONE_MICROSECOND: Duration = Duration::from_micros(1);
 
 /// Whether one planned time fires or is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FireDecision {
-    Fire(Punctual),
+pub(super) enum CatchUpDecision {
+    Fire(Punctuality),
     Skip,
 }
 
 /// Planned times that are due, in order, with their decisions.
 #[derive(Debug, PartialEq)]
 pub(super) struct DueTimes {
-    pub(super) times: Vec<(Timestamp, FireDecision)>,
+    pub(super) times: Vec<(Timestamp, CatchUpDecision)>,
     /// Older due times were omitted because the gap was too long.
     pub(super) has_omitted_older: bool,
 }
@@ -48,19 +48,22 @@ pub(super) fn decide_due_times(schedule: &ScheduleSpec, resolved: Timestamp, now
     let (mut planned, has_omitted_older) = newest_planned_times(&schedule.cron, resolved, now);
     // The jitter is less than the gap to the next time, so only the last time can be not due yet.
     planned.pop_if(|last| due_time(schedule, *last) > now);
-    let ages: Vec<_> = planned.iter().map(|planned| now.since(due_time(schedule, *planned))).collect();
-    let too_old = ages.partition_point(|age| *age > MISSED);
-    let overtaken = ages.partition_point(|age| *age > ON_TIME).min(ages.len().saturating_sub(1));
+    let ages: Vec<_> =
+        planned.iter().map(|planned| now.duration_since(due_time(schedule, *planned))).collect();
+    let too_old = ages.partition_point(|age| *age > MISSED_AFTER);
+    let overtaken = ages.partition_point(|age| *age > ON_TIME_WITHIN).min(ages.len().saturating_sub(1));
     let missed_count = too_old.max(overtaken);
     let all_missed = missed_count == ages.len();
     let decision = |(at, age): (usize, &Duration)| match age {
-        age if *age <= ON_TIME => FireDecision::Fire(Punctual::OnTime),
-        _ if at >= missed_count => FireDecision::Fire(Punctual::Late),
-        age if *age > schedule.catch_up_window => FireDecision::Skip,
+        age if *age <= ON_TIME_WITHIN => CatchUpDecision::Fire(Punctuality::OnTime),
+        _ if at >= missed_count => CatchUpDecision::Fire(Punctuality::Late),
+        age if *age > schedule.catch_up_window => CatchUpDecision::Skip,
         _ => match schedule.catch_up {
-            CatchUp::All => FireDecision::Fire(Punctual::CaughtUp),
-            CatchUp::One if all_missed && at + 1 == missed_count => FireDecision::Fire(Punctual::CaughtUp),
-            CatchUp::One | CatchUp::None => FireDecision::Skip,
+            CatchUpPolicy::All => CatchUpDecision::Fire(Punctuality::CaughtUp),
+            CatchUpPolicy::One if all_missed && at + 1 == missed_count => {
+                CatchUpDecision::Fire(Punctuality::CaughtUp)
+            }
+            CatchUpPolicy::One | CatchUpPolicy::None => CatchUpDecision::Skip,
         },
     };
     let times = planned.iter().copied().zip(ages.iter().enumerate().map(decision)).collect();
@@ -76,13 +79,13 @@ pub(super) fn times_to_catch_up(
     now: Timestamp,
 ) -> Vec<Timestamp> {
     let (mut paused, _) = newest_planned_times(&schedule.cron, unmet.minus(ONE_MICROSECOND), resolved);
-    paused.retain(|planned| now.since(due_time(schedule, *planned)) <= schedule.catch_up_window);
+    paused.retain(|planned| now.duration_since(due_time(schedule, *planned)) <= schedule.catch_up_window);
     match schedule.catch_up {
-        CatchUp::All => paused,
-        CatchUp::None => vec![],
+        CatchUpPolicy::All => paused,
+        CatchUpPolicy::None => vec![],
         // A newer time is due and will fire.
-        CatchUp::One if next_due_time(schedule, resolved).is_some_and(|next| next <= now) => vec![],
-        CatchUp::One => paused.pop().into_iter().collect(),
+        CatchUpPolicy::One if next_due_time(schedule, resolved).is_some_and(|next| next <= now) => vec![],
+        CatchUpPolicy::One => paused.pop().into_iter().collect(),
     }
 }
 
@@ -97,7 +100,7 @@ fn due_time(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
     if schedule.jitter.is_zero() {
         return planned;
     }
-    let gap = schedule.cron.next(planned).map_or(Duration::MAX, |next| next.since(planned));
+    let gap = schedule.cron.next(planned).map_or(Duration::MAX, |next| next.duration_since(planned));
     let span = schedule.jitter.min(gap).as_micros();
     let digest = Sha256::new()
         .chain_update(schedule.name.as_str())
@@ -125,16 +128,16 @@ fn newest_planned_times(when: &cron::Schedule, after: Timestamp, until: Timestam
 }
 
 /// The action of a firing. An event gets the names of the schedule and the planned time in its context.
-pub(super) fn action_for_time(schedule: &ScheduleSpec, planned: Timestamp) -> Makes {
+pub(super) fn action_for_time(schedule: &ScheduleSpec, planned: Timestamp) -> FireAction {
     match &schedule.action {
-        Makes::Run(run) => Makes::Run(run.clone()),
-        Makes::Order(order) => Makes::Order(order.clone()),
-        Makes::Event(event) => {
+        FireAction::RunCollection(run) => FireAction::RunCollection(run.clone()),
+        FireAction::AddOrder(order) => FireAction::AddOrder(order.clone()),
+        FireAction::EmitEvent(event) => {
             let mut event = event.clone();
-            event.planned = Some(planned);
+            event.planned_at = Some(planned);
             event.context.insert("schedule".into(), schedule.name.to_string());
             event.context.insert("planned_at".into(), planned.to_string());
-            Makes::Event(event)
+            FireAction::EmitEvent(event)
         }
     }
 }

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use pointsman_core::store::Claimed;
-use pointsman_core::task::Subject;
+use pointsman_core::store::ClaimedTask;
+use pointsman_core::task::TaskSubject;
 
 use super::CommandSpec;
 
@@ -18,7 +18,7 @@ const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 /// The whole environment of one attempt.
 pub(super) fn build_environment(
     spec: &CommandSpec,
-    task: &Claimed,
+    task: &ClaimedTask,
     effects: &Path,
 ) -> BTreeMap<String, OsString> {
     let mut all = BTreeMap::new();
@@ -45,7 +45,7 @@ pub(super) fn attempt_variable(effects: &Path) -> Vec<u8> {
     [EFFECTS_VARIABLE.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
 }
 
-fn attempt_variables(task: &Claimed) -> Vec<(&'static str, String)> {
+fn attempt_variables(task: &ClaimedTask) -> Vec<(&'static str, String)> {
     let mut variables = vec![
         ("TENANT", task.subject.tenant().to_string()),
         ("TASK_ID", task.id.to_string()),
@@ -56,13 +56,13 @@ fn attempt_variables(task: &Claimed) -> Vec<(&'static str, String)> {
     ];
     variables.extend(task.subject.key().map(|key| ("KEY", key.to_string())));
     match &task.subject {
-        Subject::Event(event) => {
+        TaskSubject::Event(event) => {
             variables.push(("EVENT_ID", event.id.to_string()));
             variables.push(("TYPE", event.kind.to_string()));
             variables.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
         }
-        Subject::Run(_) => {}
-        Subject::Step(step) => {
+        TaskSubject::CollectionRun(_) => {}
+        TaskSubject::Step(step) => {
             variables.push(("ORDER", step.order.to_string()));
             variables.push(("NODE", step.node.to_string()));
         }

@@ -34,15 +34,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nix::sys::signal::Signal;
-use pointsman_core::store::Claimed;
-use pointsman_core::task::{Level, Subject};
-use pointsman_core::wire::Fault;
+use pointsman_core::event_json::JsonError;
+use pointsman_core::store::ClaimedTask;
+use pointsman_core::task::{LogLevel, TaskSubject};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
 use super::text::excerpt;
 use super::{effects, run_body, step_body};
-use crate::{AttemptOutcome, Delivery, Runner};
+use crate::{Delivery, HandlerOutcome, Runner};
 pub use children::{adopt_orphans, kill_orphans};
 use effects_file::EffectsFile;
 pub use run_as::{BadRunAs, RunAs};
@@ -132,22 +132,22 @@ impl CommandHandler {
 
     /// The outcome of a command that could not be started. The operating system reports a missing program and a missing
     /// folder by the same error.
-    fn start_failure_outcome(&self, error: &std::io::Error) -> AttemptOutcome {
+    fn start_failure_outcome(&self, error: &std::io::Error) -> HandlerOutcome {
         let program = &self.spec.argv[0];
         match &self.spec.dir {
-            Some(dir) if !dir.is_dir() => AttemptOutcome::failed(format!(
+            Some(dir) if !dir.is_dir() => HandlerOutcome::failed(format!(
                 "cannot start {program:?}: its folder {} does not exist",
                 dir.display()
             )),
             _ if error.kind() == std::io::ErrorKind::PermissionDenied && self.spec.run_as.is_some() => {
-                AttemptOutcome::failed(format!(
+                HandlerOutcome::failed(format!(
                     "cannot start {program:?}: its user may not execute the program, or may not enter its folder"
                 ))
             }
             _ if error.kind() == std::io::ErrorKind::NotFound => {
-                AttemptOutcome::failed(format!("cannot start {program:?}: there is no such program"))
+                HandlerOutcome::failed(format!("cannot start {program:?}: there is no such program"))
             }
-            _ => AttemptOutcome::failed(format!("cannot start {program:?}: {error}")),
+            _ => HandlerOutcome::failed(format!("cannot start {program:?}: {error}")),
         }
     }
 }
@@ -163,14 +163,14 @@ impl Runner for CommandHandler {
         Some(summarize_command(&self.spec.argv))
     }
 
-    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
+    async fn run(&self, delivery: Delivery) -> HandlerOutcome {
         if delivery.cancel.is_cancelled() {
-            return AttemptOutcome::failed("cancelled before it was started");
+            return HandlerOutcome::failed("cancelled before it was started");
         }
         let effects = match EffectsFile::create(self.spec.run_as.as_ref()) {
             Ok(effects) => effects,
             Err(e) => {
-                return AttemptOutcome::failed(format!(
+                return HandlerOutcome::failed(format!(
                     "cannot create the effects file in the temporary folder: {e}"
                 ));
             }
@@ -180,8 +180,8 @@ impl Runner for CommandHandler {
             Err(error) => return self.start_failure_outcome(&error),
         };
         match running.finish(&delivery).await {
-            Err(error) => AttemptOutcome::failed(format!("cannot wait for the command: {error}")),
-            Ok(end) if end.is_cancelled => AttemptOutcome::failed_with_code(
+            Err(error) => HandlerOutcome::failed(format!("cannot wait for the command: {error}")),
+            Ok(end) if end.is_cancelled => HandlerOutcome::failed_with_code(
                 exit_code(end.status),
                 format!("cancelled; {}", describe_exit(end.status, &[])),
             ),
@@ -201,15 +201,15 @@ async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
         many => format!("{many} processes"),
     };
     let message = format!("killed {processes} that the command had left running");
-    delivery.log.write_line(delivery.log.now(), Level::Info, message).await;
+    delivery.log.write_line(delivery.log.now(), LogLevel::Info, message).await;
 }
 
 /// The text on the stdin of the command.
-fn stdin_text(task: &Claimed) -> String {
+fn stdin_text(task: &ClaimedTask) -> String {
     match &task.subject {
-        Subject::Event(event) => event.to_json(),
-        Subject::Run(run) => run_body::to_json(task, run),
-        Subject::Step(step) => step_body::to_json(task, step),
+        TaskSubject::Event(event) => event.to_json(),
+        TaskSubject::CollectionRun(run) => run_body::to_json(task, run),
+        TaskSubject::Step(step) => step_body::to_json(task, step),
     }
 }
 
@@ -225,10 +225,10 @@ fn outcome_from_exit(
     last_error: &[u8],
     file: Result<String, String>,
     delivery: &Delivery,
-) -> AttemptOutcome {
+) -> HandlerOutcome {
     let now = delivery.log.now();
     let effects = file
-        .map_err(|why| Fault::new("", why))
+        .map_err(|why| JsonError::new("", why))
         .and_then(|text| effects::parse_effects_file(&text, delivery.task.subject.tenant(), now));
     let well = match status.code() {
         Some(0) => effects.map(|effects| effects.into_success(now)),

@@ -1,6 +1,6 @@
 //! A command's output as log lines, while it runs.
 
-use pointsman_core::task::Level;
+use pointsman_core::task::LogLevel;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ const MAX_BYTES_AFTER_EXIT: usize = 1 << 20;
 /// empty. Returns the last line that was not blank.
 pub(super) async fn forward_output(
     mut stream: impl AsyncRead + Unpin,
-    level: Level,
+    level: LogLevel,
     log: &LogSink,
     over: &CancellationToken,
 ) -> Vec<u8> {
@@ -45,7 +45,7 @@ pub(super) async fn forward_output(
     last
 }
 
-async fn log_output_line(line: Vec<u8>, level: Level, log: &LogSink, last: &mut Vec<u8>) {
+async fn log_output_line(line: Vec<u8>, level: LogLevel, log: &LogSink, last: &mut Vec<u8>) {
     log.write_line(log.now(), level, to_clean_text(&line)).await;
     if !line.trim_ascii().is_empty() {
         *last = line;

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use pointsman_core::task::Level;
+use pointsman_core::task::LogLevel;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -62,8 +62,8 @@ impl RunningCommand {
         let over = CancellationToken::new();
         let output = async {
             let (_, last_error) = tokio::join!(
-                output::forward_output(stdout, Level::Info, &delivery.log, &over),
-                output::forward_output(stderr, Level::Error, &delivery.log, &over)
+                output::forward_output(stdout, LogLevel::Info, &delivery.log, &over),
+                output::forward_output(stderr, LogLevel::Error, &delivery.log, &over)
             );
             last_error
         };

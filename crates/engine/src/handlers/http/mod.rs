@@ -29,15 +29,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
-use pointsman_core::limit::Target;
-use pointsman_core::store::Ended;
+use pointsman_core::limit::TargetHealth;
+use pointsman_core::store::AttemptResult;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
 pub use access::{AddressRefused, AllowedAddress, BadAllowedAddress, NetworkAccess};
 pub use signature::{BadSecret, WebhookSecret};
 
-use crate::{AttemptOutcome, Delivery, Runner};
+use crate::{Delivery, HandlerOutcome, Runner};
 use client::SharedClient;
 use response::TargetResponse;
 
@@ -95,7 +95,7 @@ impl HttpHandler {
         &self,
         delivery: &Delivery,
         now: Timestamp,
-    ) -> Result<TargetResponse, AttemptOutcome> {
+    ) -> Result<TargetResponse, HandlerOutcome> {
         self.target
             .access
             .check_url_address(&self.target.url)
@@ -112,7 +112,7 @@ impl HttpHandler {
         })
     }
 
-    fn unreachable_outcome(&self, error: &reqwest::Error) -> AttemptOutcome {
+    fn unreachable_outcome(&self, error: &reqwest::Error) -> HandlerOutcome {
         match error_chain(error).find_map(|cause| cause.downcast_ref::<AddressRefused>()) {
             Some(refused) => refused_address_outcome(refused),
             None => failing_target_outcome(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
@@ -135,7 +135,7 @@ impl Runner for HttpHandler {
         Some(self.origin())
     }
 
-    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
+    async fn run(&self, delivery: Delivery) -> HandlerOutcome {
         let exchanged =
             delivery.cancel.run_until_cancelled(self.send_request(&delivery, delivery.log.now())).await;
         let answer = match exchanged {
@@ -151,14 +151,15 @@ impl Runner for HttpHandler {
 }
 
 /// The outcome for a target that is unreachable or failing.
-fn failing_target_outcome(error: impl Into<String>) -> AttemptOutcome {
-    AttemptOutcome { target_health: Some(Target::Unwell), ..AttemptOutcome::failed(error) }
+fn failing_target_outcome(error: impl Into<String>) -> HandlerOutcome {
+    HandlerOutcome { target_health: Some(TargetHealth::Failing), ..HandlerOutcome::failed(error) }
 }
 
 /// The outcome for an address that is not allowed, without a retry, which would be refused again.
-fn refused_address_outcome(refused: &AddressRefused) -> AttemptOutcome {
-    let ended = Ended::Failed { error: refused.to_string(), code: 1, after: None, last: true };
-    AttemptOutcome { ended, ..AttemptOutcome::done() }
+fn refused_address_outcome(refused: &AddressRefused) -> HandlerOutcome {
+    let ended =
+        AttemptResult::Failed { error: refused.to_string(), return_code: 1, retry_at: None, permanent: true };
+    HandlerOutcome { ended, ..HandlerOutcome::done() }
 }
 
 fn error_chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {

@@ -1,8 +1,8 @@
 //! The body and the headers of a delivery: CloudEvents 1.0.2 in binary mode, what Pointsman adds, and the signature.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use pointsman_core::store::Claimed;
-use pointsman_core::task::{Run, StepRun, Subject};
+use pointsman_core::store::ClaimedTask;
+use pointsman_core::task::{CollectionRun, StepRun, TaskSubject};
 use pointsman_core::{Event, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
@@ -15,16 +15,21 @@ const PERCENT_ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 /// Builds all headers of one attempt. Those of the configuration come first, so that they cannot forge the headers of
 /// the delivery.
-pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now: Timestamp) -> HeaderMap {
+pub(super) fn build_headers(
+    target: &HttpTarget,
+    task: &ClaimedTask,
+    body: &str,
+    now: Timestamp,
+) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &target.headers {
         headers.append(name, value.clone());
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let headers_of_subject = match &task.subject {
-        Subject::Event(event) => event_headers(event),
-        Subject::Run(run) => run_headers(task, run),
-        Subject::Step(step) => step_headers(task, step),
+        TaskSubject::Event(event) => event_headers(event),
+        TaskSubject::CollectionRun(run) => run_headers(task, run),
+        TaskSubject::Step(step) => step_headers(task, step),
     };
     for (name, value) in headers_of_subject.into_iter().chain(attempt_headers(task)) {
         insert_header(&mut headers, name, &value);
@@ -47,30 +52,30 @@ pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now
 }
 
 /// The body: the event's value, the collection to synchronise, or the order and its value.
-pub(super) fn build_body(task: &Claimed) -> String {
+pub(super) fn build_body(task: &ClaimedTask) -> String {
     match &task.subject {
-        Subject::Event(event) => event.value.as_str().to_owned(),
-        Subject::Run(run) => run_body::to_json(task, run),
-        Subject::Step(step) => step_body::to_json(task, step),
+        TaskSubject::Event(event) => event.value.as_str().to_owned(),
+        TaskSubject::CollectionRun(run) => run_body::to_json(task, run),
+        TaskSubject::Step(step) => step_body::to_json(task, step),
     }
 }
 
 /// The headers of a run. It is not an event of the journal, but is delivered like one, so that a target needs only one
 /// endpoint.
-fn run_headers(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
+fn run_headers(task: &ClaimedTask, run: &CollectionRun) -> Vec<(&'static str, String)> {
     let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
-        ("ce-source", format!("/sources/{}", run.pair.source)),
+        ("ce-source", format!("/sources/{}", run.source_collection.source)),
         ("ce-type", "pointsman.run".to_owned()),
-        ("ce-subject", run.pair.collection.to_string()),
+        ("ce-subject", run.source_collection.collection.to_string()),
     ];
-    headers_of_subject.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
+    headers_of_subject.extend(task.planned_at.map(|planned| ("ce-time", planned.to_string())));
     headers_of_subject
 }
 
 /// The headers of a step, which is delivered like an event for the same reason.
-fn step_headers(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
+fn step_headers(task: &ClaimedTask, step: &StepRun) -> Vec<(&'static str, String)> {
     let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
@@ -78,7 +83,7 @@ fn step_headers(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
         ("ce-type", "pointsman.step".to_owned()),
         ("ce-subject", step.order.to_string()),
     ];
-    headers_of_subject.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
+    headers_of_subject.extend(task.planned_at.map(|planned| ("ce-time", planned.to_string())));
     headers_of_subject
 }
 
@@ -96,7 +101,7 @@ fn event_headers(event: &Event) -> Vec<(&'static str, String)> {
     headers_of_subject
 }
 
-fn attempt_headers(task: &Claimed) -> Vec<(&'static str, String)> {
+fn attempt_headers(task: &ClaimedTask) -> Vec<(&'static str, String)> {
     let mut headers_of_subject = vec![
         ("pointsman-task", task.id.to_string()),
         ("pointsman-attempt", task.attempt.to_string()),

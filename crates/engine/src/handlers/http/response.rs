@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use pointsman_core::limit::Target;
-use pointsman_core::store::Ended;
-use pointsman_core::task::Level;
-use pointsman_core::wire::Fault;
+use pointsman_core::event_json::JsonError;
+use pointsman_core::limit::TargetHealth;
+use pointsman_core::store::AttemptResult;
+use pointsman_core::task::LogLevel;
 use pointsman_core::{Tenant, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
 use super::super::effects::{self, Effects, MAX_EFFECTS_BYTES, ReplyKind};
 use super::super::text::excerpt;
-use crate::AttemptOutcome;
+use crate::HandlerOutcome;
 use crate::attempt_ending::MIN_SNOOZE;
 
 /// The longest wait that a target may request.
@@ -40,8 +40,8 @@ impl TargetResponse {
         Ok(Self { status: response.status(), headers: response.headers().clone(), body, is_truncated })
     }
 
-    pub(super) fn log_level(&self) -> Level {
-        if self.status.is_success() { Level::Info } else { Level::Error }
+    pub(super) fn log_level(&self) -> LogLevel {
+        if self.status.is_success() { LogLevel::Info } else { LogLevel::Error }
     }
 
     /// The response as a line of the log.
@@ -53,14 +53,14 @@ impl TargetResponse {
     }
 
     /// The outcome of the delivery for this tenant.
-    pub(super) fn to_outcome(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
-        AttemptOutcome {
+    pub(super) fn to_outcome(&self, tenant: &Tenant, now: Timestamp) -> HandlerOutcome {
+        HandlerOutcome {
             target_health: Some(self.target_health(now)),
             ..self.outcome_without_health(tenant, now)
         }
     }
 
-    fn outcome_without_health(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
+    fn outcome_without_health(&self, tenant: &Tenant, now: Timestamp) -> HandlerOutcome {
         if self.status.is_success() {
             return match self.parse_effects(tenant, now) {
                 Ok(effects) => effects.into_success(now),
@@ -73,22 +73,22 @@ impl TargetResponse {
             self.parse_effects(tenant, now),
             now,
         );
-        if let Ended::Failed { last, .. } = &mut outcome.ended {
+        if let AttemptResult::Failed { permanent: last, .. } = &mut outcome.ended {
             *last |= self.status == StatusCode::GONE;
             if let (false, Some(until)) = (*last, self.requested_retry_time(now)) {
-                outcome.ended = Ended::Snoozed { until };
+                outcome.ended = AttemptResult::Snoozed { until };
             }
         }
         outcome
     }
 
     /// The health of the target.
-    fn target_health(&self, now: Timestamp) -> Target {
+    fn target_health(&self, now: Timestamp) -> TargetHealth {
         match (self.status, self.requested_retry_time(now)) {
-            (_, Some(until)) => Target::Busy { until },
-            (StatusCode::TOO_MANY_REQUESTS, None) => Target::Busy { until: now.plus(MIN_SNOOZE) },
-            (status, None) if status.is_server_error() => Target::Unwell,
-            (_, None) => Target::Well,
+            (_, Some(until)) => TargetHealth::Busy { until },
+            (StatusCode::TOO_MANY_REQUESTS, None) => TargetHealth::Busy { until: now.plus(MIN_SNOOZE) },
+            (status, None) if status.is_server_error() => TargetHealth::Failing,
+            (_, None) => TargetHealth::Healthy,
         }
     }
 
@@ -108,15 +108,16 @@ impl TargetResponse {
             .map(|until| until.clamp(now.plus(MIN_SNOOZE), now.plus(MAX_RETRY_AFTER)))
     }
 
-    fn parse_effects(&self, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
+    fn parse_effects(&self, tenant: &Tenant, now: Timestamp) -> Result<Effects, JsonError> {
         if !self.is_json() || !self.body.trim_ascii_start().starts_with(b"{") {
             return Ok(Effects::default());
         }
         if self.is_truncated {
             // The rest is unknown: ignoring it could lose events.
-            return Err(Fault::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
+            return Err(JsonError::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
         }
-        let text = std::str::from_utf8(&self.body).map_err(|_| Fault::new("", "the reply is not UTF-8"))?;
+        let text =
+            std::str::from_utf8(&self.body).map_err(|_| JsonError::new("", "the reply is not UTF-8"))?;
         Ok(match effects::parse_reply(text, tenant, now)? {
             ReplyKind::Effects(effects) => effects,
             ReplyKind::Foreign => Effects::default(),
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn retry_after_is_seconds_or_a_date() {
         let now: Timestamp = "1994-11-06T08:49:00Z".parse().unwrap();
-        let wait = |text| parse_retry_after(text, now).map(|until| until.since(now).as_secs());
+        let wait = |text| parse_retry_after(text, now).map(|until| until.duration_since(now).as_secs());
         assert_eq!(wait("120"), Some(120));
         assert_eq!(wait("0"), Some(0));
         assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT"), Some(37));
@@ -168,7 +169,7 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             TargetResponse { status, headers, body: vec![], is_truncated: false }
                 .requested_retry_time(now)
-                .map(|until| until.since(now).as_secs())
+                .map(|until| until.duration_since(now).as_secs())
         };
         assert_eq!(wait(429, "60"), Some(60));
         assert_eq!(wait(503, "999999999"), Some(86_400));
