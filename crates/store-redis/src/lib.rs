@@ -7,13 +7,13 @@
 //! ```
 //!
 //! What is decided lies in `pointsman-store`; here is how its tables are kept. Redis has no transactions that one could read
-//! and write in. So a writer reads what it needs, holds back what it writes (`sight/`), and sends all of it with its commit,
+//! and write in. So a writer reads what it needs, holds back what it writes (`overlay/`), and sends all of it with its commit,
 //! which Redis takes only if nobody has written since (`lua/commit.lua`). Whose turn it is, is told by a key that runs out:
 //! it spares conflicts, and nothing depends on it but time.
 //!
 //! - `keys.rs` is what lies where, `rows.rs` and `codec.rs` how, `places.rs` in which indexes a task stands, `standing.rs`
 //!   how far everything has come.
-//! - `sight/` is what is seen of Redis, with all that was written and not yet sent; `lookup/` what the writer and readers
+//! - `overlay/` is what is seen of Redis, with all that was written and not yet sent; `lookup/` what the writer and readers
 //!   find there.
 //! - `tables/` is a transaction of the writer; `link.rs` and `batch.rs` are its connection, `backend.rs` hands it to the writer.
 //! - `read/` is all that reads, over `readers.rs`.
@@ -26,17 +26,18 @@
 //! - Every script is a file in `lua/` that says what it is for, what its keys are and what it is given (`script.rs`).
 
 mod backend;
-mod batch;
 mod codec;
+mod command_buffer;
 mod connect;
+mod connection;
 pub mod doctor;
 mod error;
 mod health;
 mod keys;
-mod link;
 mod lookup;
-mod memory;
+mod memory_usage;
 mod outbox;
+mod overlay;
 mod places;
 mod read;
 mod reader;
@@ -44,8 +45,7 @@ mod readers;
 mod reads;
 mod rows;
 mod script;
-mod settings;
-mod sight;
+mod server_settings;
 mod standing;
 mod tables;
 mod transfer;
@@ -63,9 +63,9 @@ use pointsman_store::news::News;
 use pointsman_store::{Fault, Keeper, Writer};
 
 use backend::RedisBackend;
-use health::{Health, Lookout};
+use connection::BlockingConnection;
+use health::{Health, HealthMonitor};
 use keys::Keys;
-use link::Link;
 use reader::Reader;
 use readers::Readers;
 use tables::RedisTables;
@@ -103,11 +103,11 @@ impl Redis {
         let news = Arc::new(News::default());
         writer.overhear(news.clone());
         let readers = Readers::new(endpoint.clone());
-        let lookout = Lookout::begin(endpoint.clone()).await;
-        let health = lookout.health();
+        let monitor = HealthMonitor::start(endpoint.clone()).await;
+        let health = monitor.health();
         let (beside, units) = (Arc::default(), Units::new(endpoint.clone()));
         let redis = Self { readers, writer: writer.clone(), news, beside, endpoint, health, units };
-        redis.run_beside(lookout);
+        redis.run_beside(monitor);
         Ok(Keeper::new(writer, redis))
     }
 
@@ -139,7 +139,7 @@ impl Redis {
         (work.commits(), work.rows(), self.news.sent())
     }
 
-    fn run_beside(&self, lookout: Lookout) {
+    fn run_beside(&self, monitor: HealthMonitor) {
         let Self { readers, writer, news, endpoint, .. } = self;
         let tasks = [
             tokio::spawn(watch::tell(Arc::downgrade(news), endpoint.clone())),
@@ -147,7 +147,7 @@ impl Redis {
             tokio::spawn(watch::look(news.clone(), readers.clone(), writer.clone())),
             tokio::spawn(outbox::run(endpoint.clone(), writer.clone())),
             tokio::spawn(outbox::sweep(endpoint.clone())),
-            tokio::spawn(lookout.go_on()),
+            tokio::spawn(monitor.run()),
         ];
         self.beside.run(tasks);
     }
@@ -163,7 +163,7 @@ async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<
 fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
     let at = endpoint.place();
     let failed = |fault: Fault| error::unopened(&at, fault);
-    let tables = RedisTables::new(Link::new(endpoint.clone()), Keys::new(endpoint.prefix()));
+    let tables = RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
     tables.time.report(now);
     if !tables.open().map_err(failed)? {
         tables.found(&first_texts()).map_err(failed)?;
@@ -176,7 +176,7 @@ fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>,
 
 /// Whether this version knows the layout of what is there.
 fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
-    let layout = tables.sight.number("layout").map_err(|fault| error::unopened(at, fault))?;
+    let layout = tables.overlay.read_number("layout").map_err(|fault| error::unopened(at, fault))?;
     let (at, found) = (at.into(), u32::try_from(layout).unwrap_or(u32::MAX));
     match found.cmp(&LAYOUT) {
         Ordering::Greater => Err(OpenError::Newer { at, found, known: LAYOUT }),

@@ -5,7 +5,7 @@ use pointsman_store::row::{ERROR, Live, Past, Phase};
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::codec::{Member, Ordered};
+use crate::codec::{Member, MemberBuilder};
 use crate::keys::Index;
 
 pub(crate) type Place = (Index, Member);
@@ -14,25 +14,31 @@ type Places = SmallVec<[Place; 4]>;
 
 /// The places of an unfinished task.
 pub(crate) fn of_live(live: &Live) -> Places {
-    let (seq, number) = (live.seq.0, Ordered::of(live.seq.0).done());
+    let (seq, number) = (live.seq.0, MemberBuilder::from_i64(live.seq.0).finish());
     let mut places = Places::new();
     match live.phase {
-        Phase::Ready => places.push((Index::Ready(live.queue), ready_member(live))),
+        Phase::Ready => places.push((Index::ReadyTasks(live.queue), ready_member(live))),
         Phase::Locked => places.extend(held(live)),
-        phase => places.push((Index::waiting(live.queue, phase), number.clone())),
+        phase => places.push((Index::waiting_tasks(live.queue, phase), number.clone())),
     }
     match live.phase {
-        Phase::Delayed => places.push((Index::Due, Ordered::of(live.due().micros()).and(seq).done())),
-        Phase::Gated => places.extend(
-            live.event
-                .map(|event| (Index::Gated, Ordered::of(event.as_i64()).and(live.stage).and(seq).done())),
-        ),
-        Phase::Scheduled => places.push((Index::Scheduled, number)),
-        Phase::Halted | Phase::Missing => places.push((Index::Stranded, number)),
+        Phase::Delayed => places
+            .push((Index::DueTasks, MemberBuilder::from_i64(live.due().micros()).push_i64(seq).finish())),
+        Phase::Gated => places.extend(live.event.map(|event| {
+            (
+                Index::GatedTasks,
+                MemberBuilder::from_i64(event.as_i64()).push_i64(live.stage).push_i64(seq).finish(),
+            )
+        })),
+        Phase::Scheduled => places.push((Index::ScheduledTasks, number)),
+        Phase::Halted | Phase::Missing => places.push((Index::HaltedOrMissingTasks, number)),
         Phase::Blocked | Phase::Ready | Phase::Locked => {}
     }
     if let Some((lane, place)) = live.lane.zip(live.place) {
-        places.push((Index::Lanes, Ordered::of(lane).and(place).and(seq).done()));
+        places.push((
+            Index::LanePositions,
+            MemberBuilder::from_i64(lane).push_i64(place).push_i64(seq).finish(),
+        ));
     }
     places.extend(live.crowd.and_then(|crowd| crowded(crowd, live)));
     places.extend(late(live.life.late, live.event.map(|event| event.as_i64()), live.seq));
@@ -42,14 +48,16 @@ pub(crate) fn of_live(live: &Live) -> Places {
 /// The member of a ready task: the greatest score first, then the least rank, then the oldest.
 pub(crate) fn ready_member(live: &Live) -> Member {
     let bucket = live.bucket.unwrap_or(u16::MAX).to_be_bytes();
-    Ordered::of(-live.score).and(live.rank).and(live.seq.0).and_bytes(&bucket).done()
+    MemberBuilder::from_i64(-live.score).push_i64(live.rank).push_i64(live.seq.0).push_bytes(&bucket).finish()
 }
 
 fn held(live: &Live) -> Places {
     let Some(lease) = live.lease() else { return Places::new() };
-    let mut places: Places = smallvec![(Index::Held(lease.node), Ordered::of(live.seq.0).done())];
-    places
-        .extend(lease.until.map(|until| (Index::Leases, Ordered::of(until.micros()).and(live.seq.0).done())));
+    let mut places: Places =
+        smallvec![(Index::LockedTasks(lease.node), MemberBuilder::from_i64(live.seq.0).finish())];
+    places.extend(lease.until.map(|until| {
+        (Index::LeaseExpiries, MemberBuilder::from_i64(until.micros()).push_i64(live.seq.0).finish())
+    }));
     places
 }
 
@@ -60,23 +68,28 @@ fn crowded(crowd: i64, live: &Live) -> Option<Place> {
         Phase::Blocked => 1,
         Phase::Gated | Phase::Delayed | Phase::Halted | Phase::Missing => return None,
     };
-    Some((Index::Crowds, Ordered::of(crowd).and(blocked).and(live.seq.0).done()))
+    Some((
+        Index::ConcurrencyGroups,
+        MemberBuilder::from_i64(crowd).push_i64(blocked).push_i64(live.seq.0).finish(),
+    ))
 }
 
 /// The places of an ended task.
 pub(crate) fn of_past(past: &Past) -> Places {
-    let number = Ordered::of(past.seq.0).done();
+    let number = MemberBuilder::from_i64(past.seq.0).finish();
     let mut places = Places::new();
     if past.status_code() == ERROR {
-        places.push((Index::Failed, number.clone()));
+        places.push((Index::FailedTasks, number.clone()));
     }
     if past.event.is_none() && past.key.is_none() {
-        places.push((Index::Runs, number));
+        places.push((Index::ArchivedSourceRuns, number));
     }
     places.extend(late(past.life.late, past.event.map(|event| event.as_i64()), past.seq));
     places
 }
 
 fn late(late: bool, event: Option<i64>, seq: TaskSeq) -> Option<Place> {
-    event.filter(|_| late).map(|event| (Index::Late, Ordered::of(event).and(seq.0).done()))
+    event
+        .filter(|_| late)
+        .map(|event| (Index::LateTasks, MemberBuilder::from_i64(event).push_i64(seq.0).finish()))
 }

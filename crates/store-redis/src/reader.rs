@@ -11,10 +11,12 @@ use uuid::Uuid;
 
 use crate::codec::Member;
 use crate::connect::Endpoint;
+use crate::connection::{BlockingConnection, CommandArgs, args};
 use crate::error::is_broken;
 use crate::keys::{Keys, Table};
-use crate::link::{Link, Words, words};
-use crate::sight::{Question, Sight, int_of, list, maybe_bytes, text_of};
+use crate::overlay::{
+    CacheFetch, TransactionOverlay, decode_integer, decode_list, decode_optional_bytes, decode_text_reply,
+};
 use crate::standing::{GONE, POINT, Standing, point_bytes};
 use crate::turn;
 
@@ -27,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub(crate) struct Reader {
-    pub(crate) sight: Sight,
+    pub(crate) overlay: TransactionOverlay,
     /// The name under which it has the turn.
     me: String,
 }
@@ -35,26 +37,29 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
         let keys = Keys::new(endpoint.prefix());
-        Self { sight: Sight::new(Link::new(endpoint), keys), me: Uuid::new_v4().to_string() }
+        Self {
+            overlay: TransactionOverlay::new(BlockingConnection::new(endpoint), keys),
+            me: Uuid::new_v4().to_string(),
+        }
     }
 
     /// Connects, unless there is a connection.
     pub(crate) fn open(&self) -> Result<()> {
-        self.sight.link.open().map(drop)
+        self.overlay.connection.open().map(drop)
     }
 
     /// Reads the clock of the server.
     pub(crate) fn clock(&self) -> Result<Timestamp> {
-        time_of(self.sight.link.ask(words!["TIME"])?).map(Timestamp::from_micros)
+        time_of(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
     }
 
     /// How far everything has come.
     pub(crate) fn standing(&self) -> Result<Standing> {
-        standing_of(self.sight.link.ask(point_words(&self.sight))?)
+        standing_of(self.overlay.connection.execute(read_store_state_command(&self.overlay))?)
     }
 
     /// Runs `read`: all that it sees is of one moment.
-    pub(crate) fn moment<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<T> {
+    pub(crate) fn moment<T>(&self, read: impl Fn(&TransactionOverlay, &Standing) -> Result<T>) -> Result<T> {
         for _ in 0..TRIES {
             if let Some(seen) = self.undisturbed(&read)? {
                 return Ok(seen);
@@ -64,15 +69,15 @@ impl Reader {
     }
 
     /// The same while nobody writes. The turn may run out, and then others do.
-    pub(crate) fn in_turn<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<T> {
+    pub(crate) fn in_turn<T>(&self, read: impl Fn(&TransactionOverlay, &Standing) -> Result<T>) -> Result<T> {
         for _ in 0..TURNS {
             let seen = self.take_turn().and_then(|()| {
-                self.sight.link.keep_turn(&turn::renew(&self.sight.keys, &self.me));
+                self.overlay.connection.start_lock_renewal(&turn::renew(&self.overlay.keys, &self.me));
                 self.undisturbed(&read)
             });
-            self.sight.link.keep_turn_no_longer();
+            self.overlay.connection.stop_lock_renewal();
             // Should this fail, the turn runs out by itself.
-            let _ = self.sight.link.ask_batch(&turn::hand_on(&self.sight.keys, &self.me));
+            let _ = self.overlay.connection.execute_buffer(&turn::hand_on(&self.overlay.keys, &self.me));
             if let Some(seen) = seen.transpose() {
                 return seen;
             }
@@ -81,13 +86,16 @@ impl Reader {
     }
 
     /// Runs `read`; nothing if somebody has written meanwhile. Then a failure counts as little as what was seen.
-    fn undisturbed<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<Option<T>> {
-        self.sight.forget();
+    fn undisturbed<T>(
+        &self,
+        read: impl Fn(&TransactionOverlay, &Standing) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.overlay.clear();
         // Most reads name tasks, for which they need this.
-        let also = vec![Question::Row(Table::Texts, Member::from_slice(b"realm"))];
-        let mut answers = self.sight.look_after(vec![point_words(&self.sight)], also)?;
+        let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"))];
+        let mut answers = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
         let before = standing_of(answers.pop().unwrap_or(Value::Nil))?;
-        let seen = read(&self.sight, &before);
+        let seen = read(&self.overlay, &before);
         if seen.as_ref().is_err_and(is_broken) {
             return seen.map(Some);
         }
@@ -100,18 +108,19 @@ impl Reader {
     /// Version and mark of the last commit.
     fn point(&self) -> Result<Vec<u8>> {
         let last = (POINT - 1).to_string();
-        let point = self.sight.link.ask(words!["GETRANGE", point_key(&self.sight), "0", last])?;
-        Ok(maybe_bytes(point)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
+        let point =
+            self.overlay.connection.execute(args!["GETRANGE", point_key(&self.overlay), "0", last])?;
+        Ok(decode_optional_bytes(point)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
     }
 
     fn take_turn(&self) -> Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            let answer = self.sight.link.ask(turn::ask(&self.sight.keys, &self.me, None))?;
-            if int_of(list(answer)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
+            let answer = self.overlay.connection.execute(turn::ask(&self.overlay.keys, &self.me, None))?;
+            if decode_integer(decode_list(answer)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
                 return Ok(());
             }
-            self.sight.link.ask(turn::wait(&self.sight.keys, &self.me))?;
+            self.overlay.connection.execute(turn::wait(&self.overlay.keys, &self.me))?;
         }
         Err(late(format!("those who write left no room for it within {} s", PATIENCE.as_secs())))
     }
@@ -122,24 +131,25 @@ fn late(why: impl Into<BoxError>) -> Fault {
     Fault::Database(why.into())
 }
 
-fn point_key(sight: &Sight) -> Vec<u8> {
-    sight.keys.named("pointsman:point")
+fn point_key(overlay: &TransactionOverlay) -> Vec<u8> {
+    overlay.keys.with_prefix("pointsman:point")
 }
 
 /// Asks how far everything has come.
-pub(crate) fn point_words(sight: &Sight) -> Words {
-    words!["GET", point_key(sight)]
+pub(crate) fn read_store_state_command(overlay: &TransactionOverlay) -> CommandArgs {
+    args!["GET", point_key(overlay)]
 }
 
 pub(crate) fn standing_of(answer: Value) -> Result<Standing> {
-    let point = maybe_bytes(answer)?.ok_or_else(|| Fault::damaged(GONE))?;
-    Standing::unpack(&point)
+    let point = decode_optional_bytes(answer)?.ok_or_else(|| Fault::damaged(GONE))?;
+    Standing::decode(&point)
 }
 
 /// The server's time, in microseconds since 1970.
 pub(crate) fn time_of(answer: Value) -> Result<i64> {
-    let mut parts = list(answer)?.into_iter();
-    let mut number = || text_of(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);
+    let mut parts = decode_list(answer)?.into_iter();
+    let mut number =
+        || decode_text_reply(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);
     Ok(number()? * 1_000_000 + number()?)
 }
 
@@ -155,13 +165,18 @@ mod tests {
     fn whoever_reads_for_long_renews_its_turn() {
         let url = shared_redis().unwrap().url_under(&fresh_prefix());
         let reader = Reader::new(Arc::new(Endpoint::parse(&url).unwrap()));
-        let turn = reader.sight.keys.named("pointsman:turn");
-        let left = || int_of(reader.sight.link.ask(words!["PTTL", &turn]).unwrap()).unwrap();
-        reader.sight.link.ask(words!["SET", point_key(&reader.sight), Standing::default().pack()]).unwrap();
-        let read = |sight: &Sight, _: &Standing| {
+        let turn = reader.overlay.keys.with_prefix("pointsman:turn");
+        let left =
+            || decode_integer(reader.overlay.connection.execute(args!["PTTL", &turn]).unwrap()).unwrap();
+        reader
+            .overlay
+            .connection
+            .execute(args!["SET", point_key(&reader.overlay), Standing::default().encode()])
+            .unwrap();
+        let read = |overlay: &TransactionOverlay, _: &Standing| {
             assert!((1..=3_000).contains(&left()));
             for _ in 0..2 {
-                sight.link.ask(words!["PEXPIRE", &turn, "60000"])?;
+                overlay.connection.execute(args!["PEXPIRE", &turn, "60000"])?;
                 std::thread::sleep(RENEWAL);
                 assert!((1..=3_000).contains(&left()));
             }

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use crate::connect::Endpoint;
 use crate::error::{explain, is_broken};
+use crate::overlay::TransactionOverlay;
 use crate::reader::Reader;
-use crate::sight::Sight;
 use crate::standing::Standing;
 
 /// So many reads at most run at a time.
@@ -42,7 +42,7 @@ impl Readers {
     /// breaks.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        read: impl Fn(&Sight, &Standing) -> Result<T> + Send + 'static,
+        read: impl Fn(&TransactionOverlay, &Standing) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
         self.glance(move |reader| reader.moment(&read)).await
     }
@@ -81,7 +81,7 @@ impl Readers {
     /// The same for one that may look at much: such reads never take all places.
     pub(crate) async fn walk<T: Send + 'static>(
         &self,
-        read: impl Fn(&Sight, &Standing) -> Result<T> + Send + 'static,
+        read: impl Fn(&TransactionOverlay, &Standing) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
         let _walk = self.walks.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         self.run(read).await
@@ -100,13 +100,13 @@ impl Readers {
     /// A connection may have died while nobody used it; another one may serve.
     fn read<T>(&self, reader: &Reader, read: impl Fn(&Reader) -> Result<T>) -> Result<T> {
         let attempt = || {
-            reader.sight.forget();
+            reader.overlay.clear();
             read(reader)
         };
         reader.open()?;
         match attempt() {
             Err(fault) if is_broken(&fault) => {
-                reader.sight.link.cut();
+                reader.overlay.connection.disconnect();
                 reader.open()?;
                 attempt()
             }
@@ -121,7 +121,7 @@ impl Readers {
 
     /// Nobody of a closed store reads again. What was seen need not be remembered until then.
     fn give_back(&self, reader: Reader) {
-        reader.sight.forget();
+        reader.overlay.clear();
         let mut idle = self.idle();
         if !self.permits.is_closed() {
             idle.push(reader);
@@ -164,7 +164,7 @@ mod tests {
                 let (readers, begun, gate) = (readers.clone(), begun.clone(), gate.clone());
                 let running = running.clone();
                 tokio::spawn(async move {
-                    let walk = move |_: &Sight, _: &Standing| {
+                    let walk = move |_: &TransactionOverlay, _: &Standing| {
                         running.fetch_add(1, Ordering::SeqCst);
                         let _ = begun.send(());
                         let _ = gate.lock().unwrap().recv();

@@ -29,12 +29,14 @@ impl Reads for Redis {
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.readers.run(move |sight, standing| journal::event_view(sight, standing, id)).await
+        self.readers.run(move |overlay, standing| journal::event_view(overlay, standing, id)).await
     }
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers.run(move |sight, standing| journal::object(sight, standing, &tenant, &key, limit)).await
+        self.readers
+            .run(move |overlay, standing| journal::object(overlay, standing, &tenant, &key, limit))
+            .await
     }
 
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
@@ -42,48 +44,50 @@ impl Reads for Redis {
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.readers.run(|sight, _| sight.nodes()).await
+        self.readers.run(|overlay, _| overlay.read_recent_nodes()).await
     }
 
     /// They are one table, which is of one moment by itself.
     async fn rules(&self) -> Result<Vec<Rule>> {
-        self.readers.glance(|reader| reader.sight.rules()).await
+        self.readers.glance(|reader| reader.overlay.read_rules()).await
     }
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
-        self.readers.run(move |sight, _| tasks::queues(sight, handler.as_ref())).await
+        self.readers.run(move |overlay, _| tasks::queues(overlay, handler.as_ref())).await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        self.readers.run(move |sight, _| people::deeds(sight, before, limit)).await
+        self.readers.run(move |overlay, _| people::deeds(overlay, before, limit)).await
     }
 
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
         let id = id.clone();
         self.readers
-            .run(move |sight, standing| {
-                Ok(tasks::task_named(sight, &id)?.map(|task| (task, standing.extent())))
+            .run(move |overlay, standing| {
+                Ok(tasks::task_named(overlay, &id)?.map(|task| (task, standing.extent())))
             })
             .await
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        self.readers.walk(move |sight, standing| list::tasks(sight, standing, &filter, before, limit)).await
+        self.readers
+            .walk(move |overlay, standing| list::tasks(overlay, standing, &filter, before, limit))
+            .await
     }
 
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.readers.glance(move |reader| tasks::lost(&reader.sight, &held)).await
+        self.readers.glance(move |reader| tasks::lost(&reader.overlay, &held)).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         let id = id.clone();
-        self.readers.run(move |sight, _| tasks::logs(sight, &id, from, limit)).await
+        self.readers.run(move |overlay, _| tasks::logs(overlay, &id, from, limit)).await
     }
 
     async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers.run(move |sight, standing| orders::order(sight, standing, &tenant, &key)).await
+        self.readers.run(move |overlay, standing| orders::order(overlay, standing, &tenant, &key)).await
     }
 
     async fn orders(
@@ -95,8 +99,8 @@ impl Reads for Redis {
     ) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
-            .walk(move |sight, standing| {
-                orders::orders(sight, standing, (&path, tenant.as_ref()), after.as_ref(), limit)
+            .walk(move |overlay, standing| {
+                orders::orders(overlay, standing, (&path, tenant.as_ref()), after.as_ref(), limit)
             })
             .await
     }
@@ -104,7 +108,7 @@ impl Reads for Redis {
     async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
-            .walk(move |sight, standing| orders::all_orders(sight, standing, &path, tenant.as_ref()))
+            .walk(move |overlay, standing| orders::all_orders(overlay, standing, &path, tenant.as_ref()))
             .await
     }
 
@@ -116,7 +120,7 @@ impl Reads for Redis {
     ) -> Result<(OrderStatistics, Extent)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
-            .walk(move |sight, standing| orders::statistics(sight, standing, &path, tenant.as_ref(), now))
+            .walk(move |overlay, standing| orders::statistics(overlay, standing, &path, tenant.as_ref(), now))
             .await
     }
 
@@ -132,12 +136,12 @@ impl Reads for Redis {
     ) -> Result<FirePage> {
         let schedule = schedule.clone();
         self.readers
-            .run(move |sight, standing| people::fires(sight, standing, &schedule, before, limit))
+            .run(move |overlay, standing| people::fires(overlay, standing, &schedule, before, limit))
             .await
     }
 
     fn full(&self) -> Option<String> {
-        self.health.full()
+        self.health.full_reason()
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -41,12 +41,12 @@ impl Script {
 
     /// The words that call it with these keys and arguments.
     pub(crate) fn call(&self, keys: Vec<Vec<u8>>, arguments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        let mut words = Vec::with_capacity(3 + keys.len() + arguments.len());
-        words.push(b"EVALSHA".to_vec());
-        words.push(self.hash.as_bytes().to_vec());
-        words.push(keys.len().to_string().into_bytes());
-        words.extend(keys);
-        words.extend(arguments);
-        words
+        let mut args = Vec::with_capacity(3 + keys.len() + arguments.len());
+        args.push(b"EVALSHA".to_vec());
+        args.push(self.hash.as_bytes().to_vec());
+        args.push(keys.len().to_string().into_bytes());
+        args.extend(keys);
+        args.extend(arguments);
+        args
     }
 }

@@ -6,9 +6,9 @@ use pointsman_store::commits::{Commit, Point, since};
 use pointsman_store::error::Result;
 use pointsman_store::tables::Counters;
 
-use crate::codec::{Packer, Unpacker};
-use crate::rows::{pack_counters, unpack_counters};
-use crate::sight::Touched;
+use crate::codec::{RowDecoder, RowEncoder};
+use crate::overlay::InvalidationRecord;
+use crate::rows::{decode_counters, encode_counters};
 
 /// What is said when Redis has nothing of a store that was open.
 pub(crate) const GONE: &str = "Redis holds nothing of it any more, as after FLUSHALL or a start without its file; put a backup \
@@ -30,22 +30,25 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self> {
-        let mut row = Unpacker::new(bytes);
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut row = RowDecoder::new(bytes);
         Ok(Self {
             point: unpack_point(&mut row)?,
-            registry: row.int()?,
-            queues: row.int()?,
-            nodes: row.int()?,
-            deeds: row.int()?,
-            counters: unpack_counters(&mut row)?,
+            registry: row.varint()?,
+            queues: row.varint()?,
+            nodes: row.varint()?,
+            deeds: row.varint()?,
+            counters: decode_counters(&mut row)?,
         })
     }
 
-    pub(crate) fn pack(&self) -> Vec<u8> {
-        let packed =
-            pack_point(self.point).int(self.registry).int(self.queues).int(self.nodes).int(self.deeds);
-        pack_counters(&self.counters, packed).done()
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let packed = pack_point(self.point)
+            .varint(self.registry)
+            .varint(self.queues)
+            .varint(self.nodes)
+            .varint(self.deeds);
+        encode_counters(&self.counters, packed).finish()
     }
 
     pub(crate) fn extent(&self) -> Extent {
@@ -53,29 +56,30 @@ impl Standing {
     }
 }
 
-fn pack_point(point: Point) -> Packer {
-    Packer::with_capacity(64).fixed(point.version).fixed(point.mark)
+fn pack_point(point: Point) -> RowEncoder {
+    RowEncoder::with_capacity(64).fixed_i64(point.version).fixed_i64(point.mark)
 }
 
-fn unpack_point(row: &mut Unpacker<'_>) -> Result<Point> {
-    Ok(Point { version: row.fixed()?, mark: row.fixed()? })
+fn unpack_point(row: &mut RowDecoder<'_>) -> Result<Point> {
+    Ok(Point { version: row.fixed_i64()?, mark: row.fixed_i64()? })
 }
 
 /// Version and mark alone.
 pub(crate) fn point_bytes(point: Point) -> Vec<u8> {
-    pack_point(point).done()
+    pack_point(point).finish()
 }
 
-pub(crate) fn pack_commit(commit: &Commit) -> Vec<u8> {
-    let packed = pack_point(commit.point).maybe(commit.changes.as_ref().map(|codes| codes.len() as i64));
-    commit.changes.iter().flatten().fold(packed, |packed, code| packed.int(*code)).done()
+pub(crate) fn encode_commit(commit: &Commit) -> Vec<u8> {
+    let packed =
+        pack_point(commit.point).optional_varint(commit.changes.as_ref().map(|codes| codes.len() as i64));
+    commit.changes.iter().flatten().fold(packed, |packed, code| packed.varint(*code)).finish()
 }
 
-pub(crate) fn unpack_commit(bytes: &[u8]) -> Result<Commit> {
-    let mut row = Unpacker::new(bytes);
+pub(crate) fn decode_commit(bytes: &[u8]) -> Result<Commit> {
+    let mut row = RowDecoder::new(bytes);
     let point = unpack_point(&mut row)?;
-    let changes = match row.maybe()? {
-        Some(count) => Some((0..count).map(|_| row.int()).collect::<Result<_>>()?),
+    let changes = match row.optional_varint()? {
+        Some(count) => Some((0..count).map(|_| row.varint()).collect::<Result<_>>()?),
         None => None,
     };
     Ok(Commit { point, changes })
@@ -87,12 +91,12 @@ pub(crate) struct Told {
     /// What they changed, the oldest first.
     pub(crate) commits: Vec<Commit>,
     /// What they wrote, of those that told it.
-    pub(crate) touched: Vec<(Point, Touched)>,
+    pub(crate) touched: Vec<(Point, InvalidationRecord)>,
 }
 
 impl Told {
     /// What was written since; nothing if one of the commits did not tell it.
-    pub(crate) fn touched_since(&self, known: Point) -> Option<Vec<&Touched>> {
+    pub(crate) fn touched_since(&self, known: Point) -> Option<Vec<&InvalidationRecord>> {
         let of = |commit: &Commit| self.touched.iter().find(|(point, _)| *point == commit.point);
         let later = since(&self.commits, known, |commit| commit.point)?;
         later.iter().map(|commit| of(commit).map(|(_, touched)| touched)).collect()
@@ -103,9 +107,9 @@ pub(crate) fn pack_touched(point: Point, touched: Vec<u8>) -> Vec<u8> {
     [point_bytes(point), touched].concat()
 }
 
-pub(crate) fn unpack_touched(bytes: &[u8]) -> Result<(Point, Touched)> {
-    let mut row = Unpacker::new(bytes);
-    Ok((unpack_point(&mut row)?, Touched::unpack(row)?))
+pub(crate) fn unpack_touched(bytes: &[u8]) -> Result<(Point, InvalidationRecord)> {
+    let mut row = RowDecoder::new(bytes);
+    Ok((unpack_point(&mut row)?, InvalidationRecord::decode(row)?))
 }
 
 #[cfg(test)]
@@ -117,8 +121,8 @@ mod tests {
         let point = Point { version: 7, mark: -3 };
         let counters = Counters { tasks: 9, fences: 1 << 40, ..Counters::default() };
         let standing = Standing { point, registry: 2, counters, queues: 3, nodes: 4, deeds: 5 };
-        let bytes = standing.pack();
-        assert_eq!(Standing::unpack(&bytes).unwrap(), standing);
+        let bytes = standing.encode();
+        assert_eq!(Standing::decode(&bytes).unwrap(), standing);
         assert_eq!(bytes[..POINT], point_bytes(point));
     }
 
@@ -126,7 +130,7 @@ mod tests {
     fn what_was_touched_is_known_only_if_all_told_it() {
         let point = |version| Point { version, mark: version * 3 };
         let touched = |version| {
-            let packed = pack_touched(point(version), Touched::default().pack().unwrap());
+            let packed = pack_touched(point(version), InvalidationRecord::default().encode().unwrap());
             unpack_touched(&packed).unwrap()
         };
         let count_since = |known| {
@@ -143,7 +147,7 @@ mod tests {
         let point = Point { version: 1, mark: 2 };
         for changes in [None, Some(vec![]), Some(vec![4, 9, 1 << 50])] {
             let commit = Commit { point, changes };
-            assert_eq!(unpack_commit(&pack_commit(&commit)).unwrap(), commit);
+            assert_eq!(decode_commit(&encode_commit(&commit)).unwrap(), commit);
         }
     }
 }

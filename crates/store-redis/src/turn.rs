@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::batch::Batch;
+use crate::command_buffer::CommandBuffer;
+use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::Keys;
-use crate::link::{Words, word, words};
 use crate::script;
 
 /// How long one has the turn at most, in milliseconds. Whoever dies with it keeps the others waiting for so long.
@@ -15,7 +15,7 @@ pub(crate) const RENEWAL: Duration = Duration::from_millis(TURN / 4);
 const WAIT: &str = "0.5";
 
 /// What `begin.lua` and `commit.lua` have in common.
-pub(crate) fn turn_keys(keys: &Keys) -> Words {
+pub(crate) fn turn_keys(keys: &Keys) -> CommandArgs {
     let names = [
         "pointsman:point",
         "pointsman:told",
@@ -23,20 +23,20 @@ pub(crate) fn turn_keys(keys: &Keys) -> Words {
         "pointsman:turn:waiting",
         "pointsman:touched",
     ];
-    names.iter().map(|name| keys.named(name)).collect()
+    names.iter().map(|name| keys.with_prefix(name)).collect()
 }
 
 /// Asks for the turn. `known`: the version that is remembered, if any.
-pub(crate) fn ask(keys: &Keys, me: &str, known: Option<i64>) -> Words {
+pub(crate) fn ask(keys: &Keys, me: &str, known: Option<i64>) -> CommandArgs {
     let known = known.map_or(String::new(), |version| version.to_string());
     let mut all = turn_keys(keys);
-    all.push(keys.named("pointsman:turn:asked"));
-    script::BEGIN.call(all, vec![word(me), word(TURN.to_string()), word(known)])
+    all.push(keys.with_prefix("pointsman:turn:asked"));
+    script::BEGIN.call(all, vec![to_arg(me), to_arg(TURN.to_string()), to_arg(known)])
 }
 
 /// Sleeps until somebody hands the turn on to this one.
-pub(crate) fn wait(keys: &Keys, me: &str) -> Words {
-    words!["BLPOP", keys.named(&format!("pointsman:turn:wake:{me}")), WAIT]
+pub(crate) fn wait(keys: &Keys, me: &str) -> CommandArgs {
+    args!["BLPOP", keys.with_prefix(&format!("pointsman:turn:wake:{me}")), WAIT]
 }
 
 /// What a commit sends.
@@ -51,10 +51,10 @@ pub(crate) struct Sent<'s> {
     /// What it wrote; empty if that is not told.
     pub(crate) touched: Vec<u8>,
     /// The next transaction is this one's too.
-    pub(crate) keep_turn: bool,
+    pub(crate) keep_lock: bool,
     pub(crate) fences: &'s [Fence],
     /// Commands, each with the number of its words before it.
-    pub(crate) writes: Option<&'s Batch>,
+    pub(crate) writes: Option<&'s CommandBuffer>,
 }
 
 /// How an object's outbox must be, if its events were taken out of it.
@@ -69,37 +69,37 @@ pub(crate) struct Fence {
     pub(crate) count: usize,
 }
 
-pub(crate) fn commit(keys: &Keys, me: &str, sent: Sent<'_>) -> Batch {
+pub(crate) fn commit(keys: &Keys, me: &str, sent: Sent<'_>) -> CommandBuffer {
     let mut all = turn_keys(keys);
-    all.push(keys.named("pointsman:turn:wake:"));
-    let keep = if sent.keep_turn { "1" } else { "" };
+    all.push(keys.with_prefix("pointsman:turn:wake:"));
+    let keep = if sent.keep_lock { "1" } else { "" };
     let count = sent.fences.len().to_string();
-    let mut arguments = words![
+    let mut arguments = args![
         me,
         TURN.to_string(),
         sent.before,
         sent.point,
         sent.told,
         sent.touched,
-        keys.named(""),
+        keys.with_prefix(""),
         keep,
         count
     ];
     for Fence { object, holder, id, count } in sent.fences {
-        arguments.extend(words![object, holder, id, count.to_string()]);
+        arguments.extend(args![object, holder, id, count.to_string()]);
     }
-    let mut command = Batch::default();
-    command.add_all(script::COMMIT.call(all, arguments));
+    let mut command = CommandBuffer::default();
+    command.push_args(script::COMMIT.call(all, arguments));
     sent.writes.into_iter().for_each(|writes| command.append(writes));
     command
 }
 
 /// Keeps the turn for as long again, if this one still has it.
-pub(crate) fn renew(keys: &Keys, me: &str) -> Batch {
-    commit(keys, me, Sent { keep_turn: true, ..Sent::default() })
+pub(crate) fn renew(keys: &Keys, me: &str) -> CommandBuffer {
+    commit(keys, me, Sent { keep_lock: true, ..Sent::default() })
 }
 
 /// Lets the next one have the turn, without having written anything.
-pub(crate) fn hand_on(keys: &Keys, me: &str) -> Batch {
+pub(crate) fn hand_on(keys: &Keys, me: &str) -> CommandBuffer {
     commit(keys, me, Sent::default())
 }

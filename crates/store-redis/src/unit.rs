@@ -17,12 +17,12 @@ use uuid::Uuid;
 
 use crate::Redis;
 use crate::connect::Endpoint;
+use crate::connection::{BlockingConnection, CommandArgs, args, to_arg};
 use crate::error::{explain, is_broken};
 use crate::keys::{Keys, object_name};
-use crate::link::{Link, Words, word, words};
 use crate::outbox::element;
+use crate::overlay::{decode_integer, decode_list, decode_text_reply};
 use crate::script;
-use crate::sight::{int_of, list, text_of};
 
 /// How long it is remembered that a unit was done: longer than its answer is waited for.
 const REMEMBERED: &str = "600000";
@@ -60,7 +60,7 @@ type Worked = Result<Vec<NewEvent>, BoxError>;
 #[derive(Clone, Debug)]
 pub(crate) struct Units {
     endpoint: Arc<Endpoint>,
-    idle: Arc<Mutex<Vec<Link>>>,
+    idle: Arc<Mutex<Vec<BlockingConnection>>>,
 }
 
 impl Units {
@@ -88,39 +88,47 @@ impl Redis {
 impl Units {
     fn transact(&self, work: impl FnOnce(&mut dyn Sql) -> Worked) -> Result<(), TransactError> {
         let keys = Keys::new(self.endpoint.prefix());
-        let mut gathered = Gathered { commands: vec![], ours: keys.named("pointsman:") };
+        let mut gathered = Gathered { commands: vec![], ours: keys.with_prefix("pointsman:") };
         let worked = catch_unwind(AssertUnwindSafe(|| work(&mut gathered)));
         let worked = worked.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
         let events = worked.map_err(TransactError::Work)?;
-        let words = unit_words(&keys, &gathered.commands, &events).map_err(TransactError::Work)?;
+        let args = unit_of_work_command(&keys, &gathered.commands, &events).map_err(TransactError::Work)?;
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let link = idle.unwrap_or_else(|| Link::new(self.endpoint.clone()));
-        let done = send(&link, &words, &gathered.commands);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+        let connection = idle.unwrap_or_else(|| BlockingConnection::new(self.endpoint.clone()));
+        let done = send(&connection, &args, &gathered.commands);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         done
     }
 }
 
-fn unit_words(keys: &Keys, commands: &[Words], events: &[NewEvent]) -> Result<Words, BoxError> {
-    let done = keys.named(&format!("pointsman:unit:{}", Uuid::new_v4()));
-    let mut arguments = words![keys.named(""), REMEMBERED, commands.len().to_string()];
+fn unit_of_work_command(
+    keys: &Keys,
+    commands: &[CommandArgs],
+    events: &[NewEvent],
+) -> Result<CommandArgs, BoxError> {
+    let done = keys.with_prefix(&format!("pointsman:unit:{}", Uuid::new_v4()));
+    let mut arguments = args![keys.with_prefix(""), REMEMBERED, commands.len().to_string()];
     for command in commands {
-        arguments.push(word(command.len().to_string()));
+        arguments.push(to_arg(command.len().to_string()));
         arguments.extend(command.iter().cloned());
     }
     for event in events {
         let key =
             event.key.as_ref().ok_or("on Redis an event of a unit of work needs a key: it is left there")?;
-        arguments.extend([word(object_name(&event.tenant, key.as_str())), element(event)?]);
+        arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), element(event)?]);
     }
-    Ok(script::UNIT.call(vec![done, keys.named("objects.with.events")], arguments))
+    Ok(script::UNIT.call(vec![done, keys.with_prefix("objects.with.events")], arguments))
 }
 
 /// Sends it until there is an answer: Redis knows what it has done.
-fn send(link: &Link, words: &Words, commands: &[Words]) -> Result<(), TransactError> {
+fn send(
+    connection: &BlockingConnection,
+    args: &CommandArgs,
+    commands: &[CommandArgs],
+) -> Result<(), TransactError> {
     let begun = Instant::now();
     let answer = loop {
-        match link.ask(words.clone()) {
+        match connection.execute(args.clone()) {
             Ok(answer) => break answer,
             Err(fault) if is_broken(&fault) && begun.elapsed() < PERSISTENCE => std::thread::sleep(PAUSE),
             Err(fault) if is_broken(&fault) => {
@@ -135,13 +143,13 @@ fn send(link: &Link, words: &Words, commands: &[Words]) -> Result<(), TransactEr
 }
 
 /// The command that Redis refused, if there is one.
-fn refused(answer: redis::Value, commands: &[Words]) -> pointsman_store::Result<Option<SqlError>> {
-    let mut parts = list(answer)?.into_iter();
-    let number = int_of(parts.next().unwrap_or(redis::Value::Nil))?;
+fn refused(answer: redis::Value, commands: &[CommandArgs]) -> pointsman_store::Result<Option<SqlError>> {
+    let mut parts = decode_list(answer)?.into_iter();
+    let number = decode_integer(parts.next().unwrap_or(redis::Value::Nil))?;
     if number == 0 {
         return Ok(None);
     }
-    let why = parts.next().map(text_of).transpose()?.unwrap_or_default();
+    let why = parts.next().map(decode_text_reply).transpose()?.unwrap_or_default();
     let verb = usize::try_from(number - 1).ok().and_then(|index| commands.get(index)?.first());
     let verb = verb.map(|verb| String::from_utf8_lossy(verb).into_owned()).unwrap_or_default();
     let before = if number == 1 { "nothing was done" } else { "those before it are done" };
@@ -152,25 +160,25 @@ fn refused(answer: redis::Value, commands: &[Words]) -> pointsman_store::Result<
 
 /// The commands of a unit of work.
 struct Gathered {
-    commands: Vec<Words>,
+    commands: Vec<CommandArgs>,
     /// What the store's own keys begin with.
     ours: Vec<u8>,
 }
 
 impl Sql for Gathered {
     fn execute(&mut self, command: &str, parameters: &[Value]) -> Result<usize, SqlError> {
-        let mut words: Words = command.split_whitespace().map(word).collect();
-        let Some(verb) = words.first().map(|verb| String::from_utf8_lossy(verb).to_ascii_uppercase()) else {
+        let mut args: CommandArgs = command.split_whitespace().map(to_arg).collect();
+        let Some(verb) = args.first().map(|verb| String::from_utf8_lossy(verb).to_ascii_uppercase()) else {
             return Err(SqlError::Refused("this is no command".into()));
         };
         if NOT_HERE.contains(&verb.as_str()) {
             return Err(SqlError::TransactionControl(verb));
         }
-        words.extend(parameters.iter().map(parameter));
-        if words.iter().any(|word| word.starts_with(&self.ours)) {
+        args.extend(parameters.iter().map(parameter));
+        if args.iter().any(|word| word.starts_with(&self.ours)) {
             return Err(SqlError::OurTables);
         }
-        self.commands.push(words);
+        self.commands.push(args);
         Ok(0)
     }
 
@@ -184,9 +192,9 @@ impl Sql for Gathered {
 fn parameter(value: &Value) -> Vec<u8> {
     match value {
         Value::Null => Vec::new(),
-        Value::Integer(number) => word(number.to_string()),
-        Value::Real(number) => word(number.to_string()),
-        Value::Text(text) => word(text),
+        Value::Integer(number) => to_arg(number.to_string()),
+        Value::Real(number) => to_arg(number.to_string()),
+        Value::Text(text) => to_arg(text),
         Value::Blob(bytes) => bytes.clone(),
     }
 }

@@ -19,7 +19,7 @@ use crate::tables::RedisTables;
 
 /// The channel on which nodes tell each other. All databases of a server have the same channels.
 fn channel(endpoint: &Endpoint) -> Vec<u8> {
-    Keys::new(endpoint.prefix()).named(&format!("pointsman:news:{}", endpoint.database()))
+    Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:news:{}", endpoint.database()))
 }
 
 /// Tells the others, as long as the store is open.
@@ -95,8 +95,8 @@ pub(crate) async fn look(news: Arc<News>, readers: Readers, writer: Writer<Redis
     let mut before = Glance::default();
     loop {
         tokio::time::sleep(LOOK).await;
-        let glance = readers.run(|sight, standing| {
-            let lively = sight.node_rows(false)?.iter().filter(|node| !node.gone).count();
+        let glance = readers.run(|overlay, standing| {
+            let lively = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
             let (head, version) = (standing.counters.last_event, standing.point.version);
             Ok(Glance { head, version, others: lively > 1 })
         });

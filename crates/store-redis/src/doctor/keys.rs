@@ -25,7 +25,7 @@ impl Doctor {
         let keys = Keys::new(self.endpoint.prefix());
         let mut questions = redis::pipe();
         TYPES.iter().for_each(|(name, _)| {
-            questions.cmd("TYPE").arg(keys.named(name));
+            questions.cmd("TYPE").arg(keys.with_prefix(name));
         });
         let types: Vec<String> = questions.query_async(&mut self.connection()).await?;
         let found = TYPES.iter().zip(&types).filter(|(_, found)| *found != "none");

@@ -18,7 +18,7 @@ use redis::aio::MultiplexedConnection;
 
 use crate::connect::Endpoint;
 use crate::error::{OpenError, reason};
-use crate::settings::Settings;
+use crate::server_settings::ServerSettings;
 
 /// How long the whole of a check may take, if nothing answers any more.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,7 +56,7 @@ impl Doctor {
     }
 
     async fn settings(&self) -> Checked {
-        let settings = Settings::read(&mut self.connection(), self.endpoint.fails_over()).await?;
+        let settings = ServerSettings::read(&mut self.connection(), self.endpoint.fails_over()).await?;
         Ok(settings.findings())
     }
 

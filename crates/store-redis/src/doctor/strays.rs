@@ -40,7 +40,7 @@ impl Doctor {
         let mut names = Line::new();
         for first in (0..LOOKED_THROUGH).step_by(PAGE) {
             let mut range = redis::cmd("LRANGE");
-            range.arg(keys.named("objects.with.events")).arg(first).arg(first + PAGE - 1);
+            range.arg(keys.with_prefix("objects.with.events")).arg(first).arg(first + PAGE - 1);
             let page: Vec<Vec<u8>> = range.query_async(&mut connection).await?;
             let is_last = page.len() < PAGE;
             names.extend(page);
@@ -59,7 +59,7 @@ impl Doctor {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(PAGE);
             let (next, page): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
-            let objects = page.iter().filter_map(|key| object_of(keys.name_of(key)?)).collect();
+            let objects = page.iter().filter_map(|key| object_of(keys.without_prefix(key)?)).collect();
             found.append(&mut self.stray_of(&objects, line).await?);
             (cursor, looked_at) = (next, looked_at + PAGE);
             if cursor == 0 || looked_at >= LOOKED_THROUGH {
@@ -73,9 +73,9 @@ impl Doctor {
         let keys = Keys::new(self.endpoint.prefix());
         let outside = objects.iter().filter(|object| !line.contains(*object)).cloned().collect();
         let mut stray = Objects::new();
-        for words in questions(&keys, &outside) {
+        for args in questions(&keys, &outside) {
             let mut ask = redis::Cmd::new();
-            ask.arg(words);
+            ask.arg(args);
             stray.extend(ask.query_async::<Vec<Vec<u8>>>(&mut self.connection()).await?);
         }
         Ok(stray)

@@ -68,7 +68,7 @@ impl Doctor {
 
     /// How long a list is; or that somebody else has made something else of it.
     async fn length(&self, what: &'static str, name: &str) -> RedisResult<Result<u64, Finding>> {
-        let key = Keys::new(self.endpoint.prefix()).named(name);
+        let key = Keys::new(self.endpoint.prefix()).with_prefix(name);
         match redis::cmd("LLEN").arg(&key).query_async(&mut self.connection()).await {
             Err(error) if is_of_another_type(&error) => {
                 let key = String::from_utf8_lossy(&key);
@@ -81,13 +81,13 @@ impl Doctor {
 
     /// Answers how many live, too, as far as is known.
     async fn nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
-        let point = Keys::new(self.endpoint.prefix()).named("pointsman:point");
+        let point = Keys::new(self.endpoint.prefix()).with_prefix("pointsman:point");
         let exists: bool = redis::cmd("EXISTS").arg(point).query_async(&mut self.connection()).await?;
         if !exists {
             return Ok((vec![], 0));
         }
         let readers = Readers::new(Arc::new(self.endpoint.clone()));
-        let read = readers.glance(|reader| Ok((reader.sight.nodes()?, reader.clock()?))).await;
+        let read = readers.glance(|reader| Ok((reader.overlay.read_recent_nodes()?, reader.clock()?))).await;
         readers.close();
         Ok(match read {
             Ok((nodes, now)) => {
@@ -101,7 +101,7 @@ impl Doctor {
     /// Event workers that hold an object, and do not say that they live.
     async fn workers(&self) -> Checked {
         let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
-        let start = keys.named("event.worker:");
+        let start = keys.with_prefix("event.worker:");
         let pattern = format!("{}event.worker:*:object", escaped(self.endpoint.prefix()));
         let (mut cursor, mut looked_at, mut dead) = (0_u64, 0, Vec::new());
         loop {
@@ -136,7 +136,7 @@ impl Doctor {
             Ok(count) => count,
             Err(strange) => return Ok(vec![strange]),
         };
-        let key = Keys::new(self.endpoint.prefix()).named("events.set.aside");
+        let key = Keys::new(self.endpoint.prefix()).with_prefix("events.set.aside");
         let mut newest = redis::cmd("EVAL_RO");
         newest.arg(SET_ASIDE).arg(1).arg(&key).arg(1);
         let newest: Vec<Vec<u8>> = newest.query_async(&mut self.connection()).await?;

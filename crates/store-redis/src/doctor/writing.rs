@@ -66,7 +66,7 @@ impl Doctor {
 
     /// Whether other nodes can wake this one.
     pub(super) async fn listening(&self) -> Checked {
-        let finding = match self.hears().await {
+        let finding = match self.receive_published_message().await {
             Ok(()) => Finding::ok("listening", "nodes can wake each other"),
             Err(why) => Finding::warning("listening", why)
                 .advise("Nodes find new work by looking now and then meanwhile. Give the user the rights to PUBLISH and \
@@ -75,12 +75,12 @@ impl Doctor {
         Ok(vec![finding])
     }
 
-    async fn hears(&self) -> Result<(), String> {
-        let (channel, in_words) = (self.scratch(), |error| reason(&error));
+    async fn receive_published_message(&self) -> Result<(), String> {
+        let (channel, describe_error) = (self.scratch(), |error| reason(&error));
         let mut listener = self.endpoint.connect_for_listening().await.map_err(|error| error.to_string())?;
-        listener.subscribe(&channel).await.map_err(in_words)?;
+        listener.subscribe(&channel).await.map_err(describe_error)?;
         let published = redis::cmd("PUBLISH").arg(&channel).arg("").exec_async(&mut self.connection()).await;
-        published.map_err(in_words)?;
+        published.map_err(describe_error)?;
         let heard = tokio::time::timeout(NEWS, listener.on_message().next()).await;
         match heard.ok().flatten() {
             Some(_) => Ok(()),

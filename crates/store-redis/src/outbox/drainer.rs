@@ -10,9 +10,9 @@ use redis::aio::MultiplexedConnection;
 use tokio::time::sleep;
 
 use crate::connect::Endpoint;
+use crate::connection::{CommandArgs, args, to_arg};
 use crate::error::{codes, reason};
 use crate::keys::Keys;
-use crate::link::{Words, word, words};
 use crate::script;
 use crate::tables::RedisTables;
 use crate::tables::outbox::{HEARTBEAT, sweep_of};
@@ -52,7 +52,7 @@ pub(crate) async fn run(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
             Err(error) => {
                 drainer.connection = None;
                 if outage.failed(now).is_some() {
-                    let error = explain(&error, &drainer.keys.named("objects.with.events"));
+                    let error = explain(&error, &drainer.keys.with_prefix("objects.with.events"));
                     tracing::warn!(error, "the outbox cannot be drained: what is left there waits");
                 }
                 sleep(PAUSE).await;
@@ -77,8 +77,9 @@ impl Drainer {
 
     /// Waits for something in the line. Nothing is moved: whoever takes an object does so together with holding it.
     async fn wait(&mut self) -> Result<(), BoxError> {
-        let line = self.keys.named("objects.with.events");
-        match self.ask(words!["BLMOVE", &line, &line, "RIGHT", "RIGHT", WAIT.as_secs().to_string()]).await {
+        let line = self.keys.with_prefix("objects.with.events");
+        match self.execute(args!["BLMOVE", &line, &line, "RIGHT", "RIGHT", WAIT.as_secs().to_string()]).await
+        {
             // A server whose memory is full refuses this, and not what drains it.
             Err(error) if is_full(&error) => sleep(WAIT).await,
             answer => drop(answer?),
@@ -88,10 +89,11 @@ impl Drainer {
 
     /// Says that the workers live, and takes objects for them.
     async fn take(&mut self) -> Result<Held, BoxError> {
-        let mut arguments = words![self.keys.named(""), HEARTBEAT.to_string(), NAMES.to_string()];
-        arguments.extend(self.workers.iter().map(word));
-        let taken =
-            self.ask(script::TAKE.call(vec![self.keys.named("objects.with.events")], arguments)).await?;
+        let mut arguments = args![self.keys.with_prefix(""), HEARTBEAT.to_string(), NAMES.to_string()];
+        arguments.extend(self.workers.iter().map(to_arg));
+        let taken = self
+            .execute(script::TAKE.call(vec![self.keys.with_prefix("objects.with.events")], arguments))
+            .await?;
         let taken: Vec<Vec<u8>> = redis::from_redis_value(taken)?;
         let mut held = Vec::with_capacity(taken.len() / 2);
         let mut taken = taken.into_iter();
@@ -101,12 +103,12 @@ impl Drainer {
         Ok(held)
     }
 
-    async fn ask(&mut self, words: Words) -> Result<redis::Value, BoxError> {
+    async fn execute(&mut self, args: CommandArgs) -> Result<redis::Value, BoxError> {
         let connection = match &mut self.connection {
             Some(open) => open,
             None => self.connection.insert(connect(&self.endpoint).await?),
         };
-        Ok(command(&words).query_async(connection).await?)
+        Ok(command(&args).query_async(connection).await?)
     }
 }
 
@@ -131,13 +133,13 @@ async fn sweep_once(endpoint: &Endpoint) -> Result<(), BoxError> {
     let all: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await?;
     let pause = ROUND / u32::try_from(all / PIECE + 1).unwrap_or(u32::MAX);
     // What workers hold, and who holds an object.
-    let pattern = keys.pattern("*event.worker*");
+    let pattern = keys.scan_pattern("*event.worker*");
     let mut cursor = b"0".to_vec();
     loop {
-        let scan = words!["SCAN", &cursor, "MATCH", &pattern, "COUNT", PIECE.to_string()];
+        let scan = args!["SCAN", &cursor, "MATCH", &pattern, "COUNT", PIECE.to_string()];
         let (next, found): (Vec<u8>, Vec<Vec<u8>>) = command(&scan).query_async(&mut connection).await?;
-        if let Some(words) = sweep_words(&keys, &found) {
-            let swept: u64 = command(&words).query_async(&mut connection).await?;
+        if let Some(args) = requeue_command(&keys, &found) {
+            let swept: u64 = command(&args).query_async(&mut connection).await?;
             if swept > 0 {
                 tracing::info!(objects = swept, "what dead event workers held is put in line again");
             }
@@ -151,12 +153,13 @@ async fn sweep_once(endpoint: &Endpoint) -> Result<(), BoxError> {
 }
 
 /// Looks at the workers and objects that these keys tell of, if there are such.
-fn sweep_words(keys: &Keys, found: &[Vec<u8>]) -> Option<Words> {
-    let names = || found.iter().filter_map(|key| keys.name_of(key));
+fn requeue_command(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandArgs> {
+    let names = || found.iter().filter_map(|key| keys.without_prefix(key));
     let worker =
         |name: &'_ [u8]| Some(name.strip_prefix(b"event.worker:")?.strip_suffix(b":object")?.to_vec());
-    let workers: Words = names().filter_map(worker).collect();
-    let objects: Words = names().filter_map(|name| name.strip_suffix(b":event.worker")).map(word).collect();
+    let workers: CommandArgs = names().filter_map(worker).collect();
+    let objects: CommandArgs =
+        names().filter_map(|name| name.strip_suffix(b":event.worker")).map(to_arg).collect();
     let any = !workers.is_empty() || !objects.is_empty();
     any.then(|| sweep_of(keys, &workers, &objects))
 }
@@ -170,9 +173,9 @@ async fn connect(endpoint: &Endpoint) -> Result<MultiplexedConnection, BoxError>
     Ok(connection)
 }
 
-fn command(words: &Words) -> redis::Cmd {
+fn command(args: &CommandArgs) -> redis::Cmd {
     let mut command = redis::Cmd::new();
-    words.iter().for_each(|word| {
+    args.iter().for_each(|word| {
         command.arg(word);
     });
     command
@@ -201,14 +204,14 @@ mod tests {
 
     #[test]
     fn a_line_that_somebody_else_uses_is_named() {
-        let told = |words: &str| {
-            let said = redis::parse_redis_value(format!("-{words}\r\n").as_bytes()).unwrap();
+        let explained = |reply: &str| {
+            let said = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
             explain(&said.extract_error().unwrap_err().into(), b"p:objects.with.events")
         };
         let named = "p:objects.with.events is not a list; rename what somebody else has put there";
-        assert_eq!(told("WRONGTYPE Operation against a key script: 1f, on @user_script:62."), named);
+        assert_eq!(explained("WRONGTYPE Operation against a key script: 1f, on @user_script:62."), named);
         assert_eq!(
-            told("LOADING Redis is loading the dataset in memory"),
+            explained("LOADING Redis is loading the dataset in memory"),
             "LOADING Redis is loading the dataset in memory"
         );
         assert_eq!(explain(&"no way".into(), b""), "no way");

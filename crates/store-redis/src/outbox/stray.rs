@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::connect::quoted;
+use crate::connection::{CommandArgs, args};
 use crate::keys::Keys;
-use crate::link::{Words, words};
 
 /// So many objects are looked at in one go.
 const PIECE: usize = 200;
@@ -23,10 +23,11 @@ pub(crate) fn object_of(name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Asks which of these objects have events that nobody looks at, unless they are in line; a few with each command.
-pub(crate) fn questions(keys: &Keys, objects: &Objects) -> Vec<Words> {
+pub(crate) fn questions(keys: &Keys, objects: &Objects) -> Vec<CommandArgs> {
     let objects = Vec::from_iter(objects.iter().cloned());
     let ask = |some: &[Vec<u8>]| {
-        let script = words!["EVAL_RO", SCRIPT, "1", keys.named("objects.with.events"), keys.named("")];
+        let script =
+            args!["EVAL_RO", SCRIPT, "1", keys.with_prefix("objects.with.events"), keys.with_prefix("")];
         [&script, some].concat()
     };
     objects.chunks(PIECE).map(ask).collect()
@@ -35,7 +36,7 @@ pub(crate) fn questions(keys: &Keys, objects: &Objects) -> Vec<Words> {
 /// The command that puts the first of these objects in line, if redis-cli is called so.
 pub(crate) fn put_in_line(call: &str, keys: &Keys, strays: &Objects) -> String {
     let names: Vec<String> = strays.iter().take(NAMED).map(|object| quoted(object)).collect();
-    format!("{call} LPUSH {} {}", quoted(&keys.named("objects.with.events")), names.join(" "))
+    format!("{call} LPUSH {} {}", quoted(&keys.with_prefix("objects.with.events")), names.join(" "))
 }
 
 #[cfg(test)]

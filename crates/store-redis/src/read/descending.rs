@@ -6,10 +6,10 @@ use pointsman_core::TaskSeq;
 use pointsman_store::error::Result;
 
 use super::Chunk;
-use crate::codec::{Ordered, ordered};
-use crate::keys::{BUCKET, Index, Table, bucket};
-use crate::lookup::bucket_number;
-use crate::sight::{Bytes, Question, Sight, Way};
+use crate::codec::{MemberBuilder, decode_member_i64};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
+use crate::lookup::bucket_of_task;
+use crate::overlay::{Bytes, CacheFetch, TransactionOverlay, Way};
 
 /// So many whole buckets are looked at together.
 const BUCKETS: usize = 8;
@@ -23,15 +23,15 @@ pub(super) enum Kind {
 impl Kind {
     fn table(self, bucket: i64) -> Table {
         match self {
-            Self::Unfinished => Table::Tasks(bucket),
-            Self::Ended => Table::Ended(bucket),
+            Self::Unfinished => Table::ActiveTasks(bucket),
+            Self::Ended => Table::ArchivedTasks(bucket),
         }
     }
 
     fn buckets(self) -> Index {
         match self {
-            Self::Unfinished => Index::TaskBuckets,
-            Self::Ended => Index::EndedBuckets,
+            Self::Unfinished => Index::ActiveTaskBuckets,
+            Self::Ended => Index::ArchivedTaskBuckets,
         }
     }
 }
@@ -71,42 +71,42 @@ impl Descending {
     }
 
     /// The next rows. There may be more even if these are none.
-    pub(super) fn next(&mut self, sight: &Sight) -> Result<Vec<Bytes>> {
+    pub(super) fn next(&mut self, overlay: &TransactionOverlay) -> Result<Vec<Bytes>> {
         let (numbers, least) = match &self.place {
-            Place::Everywhere => (self.stretch(sight)?, 1),
-            Place::Indexes(indexes) => (self.listed(sight, indexes)?, self.chunk.size()),
+            Place::Everywhere => (self.stretch(overlay)?, 1),
+            Place::Indexes(indexes) => (self.listed(overlay, indexes)?, self.chunk.size()),
         };
         self.done = numbers.len() < least;
         self.below = numbers.last().copied().unwrap_or(self.below);
-        let found = self.rows(sight, &numbers)?;
+        let found = self.rows(overlay, &numbers)?;
         self.chunk = self.chunk.after(found.iter().map(|row| row.len()).sum());
         Ok(found)
     }
 
     /// The rows that there are of these.
-    fn rows(&self, sight: &Sight, numbers: &[i64]) -> Result<Vec<Bytes>> {
+    fn rows(&self, overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Bytes>> {
         let place = |number: &i64| {
-            let (bucket, field) = bucket(TaskSeq(*number));
+            let (bucket, field) = bucket_and_field(TaskSeq(*number));
             (self.kind.table(bucket), field)
         };
-        let questions = numbers.iter().map(place).map(|(table, field)| Question::Row(table, field));
-        sight.look(questions.collect())?;
+        let questions = numbers.iter().map(place).map(|(table, field)| CacheFetch::Row(table, field));
+        overlay.fetch(questions.collect())?;
         let mut rows = Vec::new();
         for (table, field) in numbers.iter().map(place) {
-            rows.extend(sight.row(table, field)?);
+            rows.extend(overlay.read_row(table, field)?);
         }
         Ok(rows)
     }
 
     /// The greatest numbers of all that stand in indexes.
-    fn listed(&self, sight: &Sight, indexes: &[Index]) -> Result<Vec<i64>> {
-        let below = Ordered::of(self.below).done();
+    fn listed(&self, overlay: &TransactionOverlay, indexes: &[Index]) -> Result<Vec<i64>> {
+        let below = MemberBuilder::from_i64(self.below).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*below));
         let mut numbers = Vec::new();
         for index in indexes {
-            let members = sight.members(index, bounds, Way::Down, self.chunk.size())?;
+            let members = overlay.read_members(index, bounds, Way::Down, self.chunk.size())?;
             for member in members {
-                numbers.push(ordered(&member, 0)?);
+                numbers.push(decode_member_i64(&member, 0)?);
             }
         }
         numbers.sort_unstable_by(|a, b| b.cmp(a));
@@ -115,20 +115,21 @@ impl Descending {
     }
 
     /// The numbers that come next, whether there are tasks or not: a part of a bucket, or some whole ones.
-    fn stretch(&self, sight: &Sight) -> Result<Vec<i64>> {
+    fn stretch(&self, overlay: &TransactionOverlay) -> Result<Vec<i64>> {
         let mut below = self.below;
-        if below.rem_euclid(BUCKET) == 0 {
+        if below.rem_euclid(TASKS_PER_BUCKET) == 0 {
             let most = if self.chunk.is_full() { BUCKETS } else { 1 };
-            let buckets = sight.buckets_below(&self.kind.buckets(), below.div_euclid(BUCKET), most)?;
+            let buckets =
+                overlay.read_buckets_below(&self.kind.buckets(), below.div_euclid(TASKS_PER_BUCKET), most)?;
             if self.chunk.is_full() {
-                let tables = buckets.iter().map(|bucket| Question::Table(self.kind.table(*bucket)));
-                sight.look(tables.collect())?;
+                let tables = buckets.iter().map(|bucket| CacheFetch::Table(self.kind.table(*bucket)));
+                overlay.fetch(tables.collect())?;
                 return Ok(buckets.iter().flat_map(|bucket| numbers_in(*bucket)).collect());
             }
             let Some(bucket) = buckets.first() else { return Ok(vec![]) };
-            below = (bucket + 1) * BUCKET;
+            below = (bucket + 1) * TASKS_PER_BUCKET;
         }
-        let first = bucket_number(TaskSeq(below - 1)) * BUCKET;
+        let first = bucket_of_task(TaskSeq(below - 1)) * TASKS_PER_BUCKET;
         let low = first.max(below.saturating_sub(self.chunk.size() as i64));
         Ok((low..below).rev().collect())
     }
@@ -136,6 +137,6 @@ impl Descending {
 
 /// All numbers of a bucket, the greatest first.
 fn numbers_in(bucket: i64) -> impl Iterator<Item = i64> {
-    let first = bucket * BUCKET;
-    (first..first + BUCKET).rev()
+    let first = bucket * TASKS_PER_BUCKET;
+    (first..first + TASKS_PER_BUCKET).rev()
 }

@@ -10,13 +10,13 @@ use pointsman_store::views::{JournalPage, PAGE_BYTES, object_view};
 use redis::Value;
 
 use super::{Chunk, tasks};
-use crate::codec::Ordered;
+use crate::codec::MemberBuilder;
+use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::Index;
-use crate::link::{Words, word, words};
-use crate::reader::{Reader, TRIES, point_words, standing_of};
+use crate::overlay::{TransactionOverlay, decode_journal_entries, decode_strings};
+use crate::reader::{Reader, TRIES, read_store_state_command, standing_of};
 use crate::rows;
 use crate::script;
-use crate::sight::{Sight, entries, strings};
 use crate::standing::Standing;
 
 /// A page is not read again only because somebody has written. Events are never changed; new ones stand behind the head that
@@ -25,31 +25,36 @@ use crate::standing::Standing;
 /// piece.
 pub(crate) fn page(reader: &Reader, read: &Read) -> Result<Page> {
     for _ in 0..TRIES {
-        if let Some(page) = without_holes(&reader.sight, read)? {
+        if let Some(page) = without_holes(&reader.overlay, read)? {
             return Ok(page);
         }
     }
-    reader.in_turn(|sight, _| without_holes(sight, read)?.ok_or_else(|| Fault::damaged("a page with holes")))
+    reader.in_turn(|overlay, _| {
+        without_holes(overlay, read)?.ok_or_else(|| Fault::damaged("a page with holes"))
+    })
 }
 
 /// Nothing if some of it was forgotten meanwhile.
-fn without_holes(sight: &Sight, read: &Read) -> Result<Option<Page>> {
+fn without_holes(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Page>> {
     let mut chunk = Chunk::of(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
-    let piece = |after, until, chunk: Chunk| piece_words(sight, read.backwards, after, until, chunk.size());
-    let first = [point_words(sight), piece(after, until, chunk), point_words(sight)];
-    let mut answers = sight.link.send(&first)?.into_iter();
+    let piece = |after, until, chunk: Chunk| {
+        journal_range_command(overlay, read.backwards, after, until, chunk.size())
+    };
+    let first =
+        [read_store_state_command(overlay), piece(after, until, chunk), read_store_state_command(overlay)];
+    let mut answers = overlay.connection.execute_all(&first)?.into_iter();
     let standing = standing_of(answers.next().unwrap_or(Value::Nil))?;
     let mut page = JournalPage::new(read, standing.extent());
     let (low, high) = page.range();
     loop {
-        let found = entries(answers.next().unwrap_or(Value::Nil))?;
+        let found = decode_journal_entries(answers.next().unwrap_or(Value::Nil))?;
         if standing_of(answers.next().unwrap_or(Value::Nil))?.counters.forgotten > low {
             return Ok(None);
         }
         for (id, row) in &found {
             (after, until) = if read.backwards { (after, before(*id)) } else { (*id, until) };
-            if *id > low && *id <= high && !page.take(rows::unpack_event(*id, row)?.event) {
+            if *id > low && *id <= high && !page.take(rows::decode_event(*id, row)?.event) {
                 return Ok(Some(page.page()));
             }
         }
@@ -58,7 +63,10 @@ fn without_holes(sight: &Sight, read: &Read) -> Result<Option<Page>> {
             return Ok(Some(page.page()));
         }
         chunk = chunk.after(found.iter().map(|(_, row)| row.len()).sum());
-        answers = sight.link.send(&[piece(after, until, chunk), point_words(sight)])?.into_iter();
+        answers = overlay
+            .connection
+            .execute_all(&[piece(after, until, chunk), read_store_state_command(overlay)])?
+            .into_iter();
     }
 }
 
@@ -67,39 +75,54 @@ fn before(id: EventId) -> EventId {
 }
 
 /// Events after one id, up to and with another, in their order or from the newest on.
-fn piece_words(sight: &Sight, backwards: bool, after: EventId, until: EventId, most: usize) -> Words {
+fn journal_range_command(
+    overlay: &TransactionOverlay,
+    backwards: bool,
+    after: EventId,
+    until: EventId,
+    most: usize,
+) -> CommandArgs {
     let (after, until, most) = (format!("({after}-0"), format!("{until}-0"), most.to_string());
     match backwards {
-        false => words!["XRANGE", sight.keys.journal(), after, until, "COUNT", most],
-        true => words!["XREVRANGE", sight.keys.journal(), until, after, "COUNT", most],
+        false => args!["XRANGE", overlay.keys.journal_key(), after, until, "COUNT", most],
+        true => args!["XREVRANGE", overlay.keys.journal_key(), until, after, "COUNT", most],
     }
 }
 
-pub(crate) fn event_view(sight: &Sight, standing: &Standing, id: EventId) -> Result<Option<EventView>> {
+pub(crate) fn event_view(
+    overlay: &TransactionOverlay,
+    standing: &Standing,
+    id: EventId,
+) -> Result<Option<EventView>> {
     let extent = standing.extent();
     if id <= extent.forgotten {
         return Ok(None);
     }
-    let Some(found) = sight.journaled(id)? else { return Ok(None) };
-    let tasks = tasks::whole_tasks(sight, &tasks_of(sight, id)?)?;
-    let caused = caused_by(sight, id)?;
+    let Some(found) = overlay.read_journaled_event(id)? else { return Ok(None) };
+    let tasks = tasks::whole_tasks(overlay, &tasks_of(overlay, id)?)?;
+    let caused = caused_by(overlay, id)?;
     Ok(Some(EventView { event: Arc::new(found.event), tasks, caused, extent }))
 }
 
 /// What an event caused, and what that caused: the nearer first.
-fn caused_by(sight: &Sight, id: EventId) -> Result<Vec<Arc<Event>>> {
-    let keys = vec![sight.keys.journal(), sight.keys.index(&Index::Caused)];
-    let most = [MOST_CAUSED, PAGE_BYTES].map(|most| word(most.to_string()));
-    let arguments = [words![Ordered::of(id.as_i64()).done()], most.to_vec()].concat();
-    let found = entries(sight.link.ask(script::CAUSED.call(keys, arguments))?)?;
-    found.iter().map(|(id, row)| Ok(Arc::new(rows::unpack_event(*id, row)?.event))).collect()
+fn caused_by(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
+    let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
+    let most = [MOST_CAUSED, PAGE_BYTES].map(|most| to_arg(most.to_string()));
+    let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], most.to_vec()].concat();
+    let found = decode_journal_entries(overlay.connection.execute(script::CAUSED.call(keys, arguments))?)?;
+    found.iter().map(|(id, row)| Ok(Arc::new(rows::decode_event(*id, row)?.event))).collect()
 }
 
 /// The tasks of an event: those that were made when it was journaled, and replays.
-pub(super) fn tasks_of(sight: &Sight, event: EventId) -> Result<Vec<TaskSeq>> {
-    let made = sight.journaled(event)?;
-    let mut seqs = sight.seqs_in(&Index::Late, &Ordered::of(event.as_i64()).done(), 1, usize::MAX)?;
-    seqs.extend(made.iter().flat_map(|made| made.own_tasks()));
+pub(super) fn tasks_of(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
+    let made = overlay.read_journaled_event(event)?;
+    let mut seqs = overlay.read_task_seqs(
+        &Index::LateTasks,
+        &MemberBuilder::from_i64(event.as_i64()).finish(),
+        1,
+        usize::MAX,
+    )?;
+    seqs.extend(made.iter().flat_map(|made| made.task_seqs()));
     seqs.sort_unstable();
     seqs.dedup();
     Ok(seqs)
@@ -107,25 +130,27 @@ pub(super) fn tasks_of(sight: &Sight, event: EventId) -> Result<Vec<TaskSeq>> {
 
 /// An object's chain, from its last event back as far as it is remembered, and its lanes.
 pub(crate) fn object(
-    sight: &Sight,
+    overlay: &TransactionOverlay,
     standing: &Standing,
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
     let extent = standing.extent();
-    let Some(object) = sight.object(tenant, key.as_str())? else { return Ok(None) };
+    let Some(object) = overlay.read_object(tenant, key.as_str())? else { return Ok(None) };
     let mut events: Vec<Arc<Event>> = Vec::new();
-    for row in chain(sight, object.last, extent, limit)? {
+    for row in chain(overlay, object.last, extent, limit)? {
         let id = events.last().map_or(Some(object.last), |later| later.prev);
         let id = id.ok_or_else(|| Fault::damaged("an event before the first"))?;
-        events.push(Arc::new(rows::unpack_event(id, &row)?.event));
+        events.push(Arc::new(rows::decode_event(id, &row)?.event));
     }
-    Ok(Some(object_view(object.last, events, tasks::lanes(sight, object.number)?, extent)))
+    Ok(Some(object_view(object.last, events, tasks::lanes(overlay, object.number)?, extent)))
 }
 
-fn chain(sight: &Sight, last: EventId, extent: Extent, limit: usize) -> Result<Vec<Vec<u8>>> {
+fn chain(overlay: &TransactionOverlay, last: EventId, extent: Extent, limit: usize) -> Result<Vec<Vec<u8>>> {
     let (last, forgotten) = (last.to_string(), extent.forgotten.to_string());
-    let arguments = words![last, forgotten, limit.to_string(), PAGE_BYTES.to_string()];
-    strings(sight.link.ask(script::CHAIN.call(vec![sight.keys.journal()], arguments))?)
+    let arguments = args![last, forgotten, limit.to_string(), PAGE_BYTES.to_string()];
+    decode_strings(
+        overlay.connection.execute(script::CHAIN.call(vec![overlay.keys.journal_key()], arguments))?,
+    )
 }

@@ -15,25 +15,25 @@ use super::journal::tasks_of;
 use super::names::{Name, Names};
 use super::tasks::{bare_tasks, foresee_names};
 use crate::keys::Index;
+use crate::overlay::{Bytes, TransactionOverlay};
 use crate::rows;
-use crate::sight::{Bytes, Sight};
 use crate::standing::Standing;
 
 /// So many events of tasks are fetched together at most: they may be big.
 const BATCH: usize = 128;
 
 pub(crate) fn tasks(
-    sight: &Sight,
+    overlay: &TransactionOverlay,
     standing: &Standing,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
     if let Some(event) = filter.event {
-        let tasks = bare_tasks(sight, &tasks_of(sight, event)?)?;
+        let tasks = bare_tasks(overlay, &tasks_of(overlay, event)?)?;
         return Ok(few_tasks(tasks, filter, before, limit, standing.extent()));
     }
-    let mut list = List::new(sight, standing, filter, before, limit)?;
+    let mut list = List::new(overlay, standing, filter, before, limit)?;
     let mut page = TaskPaging::new(filter, limit, standing.extent());
     while let Some(task) = list.next()? {
         if !page.take(task) {
@@ -50,7 +50,7 @@ struct Found {
 }
 
 struct List<'a> {
-    sight: &'a Sight,
+    overlay: &'a TransactionOverlay,
     /// The filter without what an unfinished task is named by.
     loose: TaskFilter,
     batch: usize,
@@ -62,24 +62,24 @@ struct List<'a> {
 
 impl<'a> List<'a> {
     fn new(
-        sight: &'a Sight,
+        overlay: &'a TransactionOverlay,
         standing: &Standing,
         filter: &TaskFilter,
         before: Option<TaskSeq>,
         limit: usize,
     ) -> Result<Self> {
-        let (unfinished, ended) = rows_wanted(filter, is_source(sight, filter)?);
+        let (unfinished, ended) = rows_wanted(filter, is_source(overlay, filter)?);
         let newest = standing.counters.tasks + 1;
         let below = before.map_or(newest, |before| before.0.min(newest));
         let rows = [
-            Descending::new(Kind::Unfinished, unfinished_place(sight, unfinished)?, below, limit),
+            Descending::new(Kind::Unfinished, unfinished_place(overlay, unfinished)?, below, limit),
             Descending::new(Kind::Ended, ended_place(ended), below, limit),
         ];
         Ok(Self {
-            sight,
+            overlay,
             loose: TaskFilter { collection: None, key: None, ..filter.clone() },
             batch: limit.clamp(1, BATCH),
-            realm: sight.realm()?,
+            realm: overlay.read_task_id_namespace()?,
             names: Names::default(),
             rows,
             found: Default::default(),
@@ -111,14 +111,14 @@ impl<'a> List<'a> {
     fn fill(&mut self) -> Result<()> {
         for (rows, found) in self.rows.iter_mut().zip(&mut self.found) {
             while found.is_empty() && !rows.is_done() {
-                let piece = rows.next(self.sight)?;
+                let piece = rows.next(self.overlay)?;
                 *found = match rows.kind() {
                     Kind::Unfinished => {
-                        unfinished(self.sight, &mut self.names, self.realm, &self.loose, &piece)?
+                        unfinished(self.overlay, &mut self.names, self.realm, &self.loose, &piece)?
                     }
-                    Kind::Ended => ended(self.sight, &mut self.names, self.realm, &piece)?,
+                    Kind::Ended => ended(self.overlay, &mut self.names, self.realm, &piece)?,
                 };
-                self.sight.forget();
+                self.overlay.clear();
             }
         }
         Ok(())
@@ -128,13 +128,13 @@ impl<'a> List<'a> {
     fn name_some(&mut self) -> Result<()> {
         let [unfinished, _] = &mut self.found;
         let some = || unfinished.iter().filter_map(|found| found.unnamed.as_ref()).take(self.batch);
-        foresee_names(self.sight, some(), std::iter::empty())?;
+        foresee_names(self.overlay, some(), std::iter::empty())?;
         for found in unfinished.iter_mut().filter(|found| found.unnamed.is_some()).take(self.batch) {
             if let Some(live) = found.unnamed.take() {
-                found.task = self.sight.of_live(live)?;
+                found.task = self.overlay.active_task_view(live)?;
             }
         }
-        self.sight.forget();
+        self.overlay.clear();
         Ok(())
     }
 }
@@ -142,15 +142,15 @@ impl<'a> List<'a> {
 /// Unfinished tasks. Their types and keys are those of their events, which are fetched only for tasks that may be wanted; the
 /// others are looked at without.
 fn unfinished(
-    sight: &Sight,
+    overlay: &TransactionOverlay,
     names: &mut Names,
     realm: Realm,
     loose: &TaskFilter,
     piece: &[Bytes],
 ) -> Result<VecDeque<Found>> {
-    let piece = piece.iter().map(|row| rows::unpack_live(row));
+    let piece = piece.iter().map(|row| rows::decode_active_task(row));
     let piece: Vec<Live> = piece.collect::<Result<_>>()?;
-    names.learn(sight, piece.iter().map(|live| live.queue))?;
+    names.learn(overlay, piece.iter().map(|live| live.queue))?;
     let found = piece.into_iter().map(|live| {
         let Name { handler, tenant, of } = names.get(live.queue)?;
         let bare = LiveNames::new((handler.clone(), tenant.clone()), of, None, None);
@@ -161,9 +161,14 @@ fn unfinished(
     found.collect()
 }
 
-fn ended(sight: &Sight, names: &mut Names, realm: Realm, piece: &[Bytes]) -> Result<VecDeque<Found>> {
-    let piece = piece.iter().map(|row| rows::unpack_past(row)).collect::<Result<Vec<_>>>()?;
-    names.learn(sight, piece.iter().map(|past| past.queue))?;
+fn ended(
+    overlay: &TransactionOverlay,
+    names: &mut Names,
+    realm: Realm,
+    piece: &[Bytes],
+) -> Result<VecDeque<Found>> {
+    let piece = piece.iter().map(|row| rows::decode_archived_task(row)).collect::<Result<Vec<_>>>()?;
+    names.learn(overlay, piece.iter().map(|past| past.queue))?;
     let found = piece.into_iter().map(|past| {
         let Name { handler, tenant, .. } = names.get(past.queue)?;
         let task = task_of_past(past, handler.clone(), tenant.clone(), realm)?;
@@ -173,11 +178,13 @@ fn ended(sight: &Sight, names: &mut Names, realm: Realm, piece: &[Bytes]) -> Res
 }
 
 /// Where the wanted unfinished tasks are found.
-fn unfinished_place(sight: &Sight, rows: LiveRows) -> Result<Place> {
+fn unfinished_place(overlay: &TransactionOverlay, rows: LiveRows) -> Result<Place> {
     Ok(match rows {
         LiveRows::All => Place::Everywhere,
-        LiveRows::Stranded => Place::Indexes(vec![Index::Stranded]),
-        LiveRows::Running => Place::Indexes(sight.holders()?.into_iter().map(Index::Held).collect()),
+        LiveRows::Stranded => Place::Indexes(vec![Index::HaltedOrMissingTasks]),
+        LiveRows::Running => {
+            Place::Indexes(overlay.list_lease_holders()?.into_iter().map(Index::LockedTasks).collect())
+        }
     })
 }
 
@@ -185,17 +192,17 @@ fn ended_place(rows: PastRows) -> Place {
     match rows {
         PastRows::All => Place::Everywhere,
         PastRows::None => Place::Indexes(vec![]),
-        PastRows::OfSources => Place::Indexes(vec![Index::Runs]),
-        PastRows::Failed => Place::Indexes(vec![Index::Failed]),
+        PastRows::OfSources => Place::Indexes(vec![Index::ArchivedSourceRuns]),
+        PastRows::Failed => Place::Indexes(vec![Index::FailedTasks]),
     }
 }
 
 /// Whether the handler that is asked for is a source, and nothing else.
-fn is_source(sight: &Sight, filter: &TaskFilter) -> Result<bool> {
+fn is_source(overlay: &TransactionOverlay, filter: &TaskFilter) -> Result<bool> {
     let Some(wanted) = &filter.handler else { return Ok(false) };
-    let handlers = sight.handlers()?;
+    let handlers = overlay.read_handlers()?;
     let Some(handler) = handlers.iter().find(|handler| handler.def.name == *wanted) else { return Ok(false) };
-    let mut queues = sight.queue_rows()?;
+    let mut queues = overlay.read_queues()?;
     queues.retain(|queue| queue.handler == handler.id);
     let of_source = |of: &QueueOf| match of {
         QueueOf::Collection(_) => true,

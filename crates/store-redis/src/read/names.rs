@@ -7,9 +7,9 @@ use pointsman_core::{HandlerName, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::QueueId;
 
-use crate::codec::digits;
+use crate::codec::decimal_field;
 use crate::keys::Table;
-use crate::sight::{Question, Sight};
+use crate::overlay::{CacheFetch, TransactionOverlay};
 
 /// What a queue is called.
 #[derive(Clone, Debug)]
@@ -24,13 +24,17 @@ pub(super) struct Names(HashMap<QueueId, Name>);
 
 impl Names {
     /// Sees to it that these are known.
-    pub(super) fn learn(&mut self, sight: &Sight, queues: impl Iterator<Item = QueueId>) -> Result<()> {
+    pub(super) fn learn(
+        &mut self,
+        overlay: &TransactionOverlay,
+        queues: impl Iterator<Item = QueueId>,
+    ) -> Result<()> {
         let mut unknown: Vec<QueueId> = queues.filter(|id| !self.0.contains_key(id)).collect();
         unknown.sort_unstable();
         unknown.dedup();
-        foresee(sight, &unknown)?;
+        foresee(overlay, &unknown)?;
         for id in unknown {
-            let (handler, queue) = sight.queue_names(id)?;
+            let (handler, queue) = overlay.read_queue_with_handler(id)?;
             self.0.insert(id, Name { handler, tenant: queue.tenant, of: queue.of });
         }
         Ok(())
@@ -42,23 +46,23 @@ impl Names {
 }
 
 /// What is to be looked at of queues.
-pub(super) fn questions(queues: &[QueueId]) -> Vec<Question> {
+pub(super) fn questions(queues: &[QueueId]) -> Vec<CacheFetch> {
     let row = |id: &QueueId| {
-        let field = digits(*id);
-        [Question::Row(Table::Queues, field.clone()), Question::Row(Table::Counts, field)]
+        let field = decimal_field(*id);
+        [CacheFetch::Row(Table::Queues, field.clone()), CacheFetch::Row(Table::QueueCounts, field)]
     };
     queues.iter().flat_map(row).collect()
 }
 
 /// Looks at these queues, and then at their handlers.
-pub(super) fn foresee(sight: &Sight, queues: &[QueueId]) -> Result<()> {
-    sight.look(questions(queues))?;
+pub(super) fn foresee(overlay: &TransactionOverlay, queues: &[QueueId]) -> Result<()> {
+    overlay.fetch(questions(queues))?;
     let mut handlers = Vec::new();
     for id in queues {
-        handlers.extend(sight.queue_row(*id)?.map(|queue| queue.handler));
+        handlers.extend(overlay.read_queue(*id)?.map(|queue| queue.handler));
     }
     handlers.sort_unstable();
     handlers.dedup();
-    let row = |id: i64| Question::Row(Table::Handlers, digits(id));
-    sight.look(handlers.into_iter().map(row).collect())
+    let row = |id: i64| CacheFetch::Row(Table::Handlers, decimal_field(id));
+    overlay.fetch(handlers.into_iter().map(row).collect())
 }

@@ -17,39 +17,43 @@ use super::tasks::bare_tasks;
 use super::walk::{Nodes, Walk};
 use crate::codec::Member;
 use crate::keys::Table;
-use crate::sight::{Question, Sight};
+use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::standing::Standing;
 
 /// What there is to know of all orders and queues together.
-pub(super) fn surroundings(sight: &Sight) -> Result<Surroundings> {
-    let realm = Question::Row(Table::Texts, Member::from_slice(b"realm"));
-    sight.look(vec![Question::Table(Table::Chains), Question::Table(Table::Rules), realm])?;
-    Ok(Surroundings { chains: Chains::of(sight.chains()?), rules: sight.rules()?, realm: sight.realm()? })
+pub(super) fn surroundings(overlay: &TransactionOverlay) -> Result<Surroundings> {
+    let realm = CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"));
+    overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), realm])?;
+    Ok(Surroundings {
+        chains: Chains::of(overlay.read_chains()?),
+        rules: overlay.read_rules()?,
+        realm: overlay.read_task_id_namespace()?,
+    })
 }
 
 pub(crate) fn order(
-    sight: &Sight,
+    overlay: &TransactionOverlay,
     standing: &Standing,
     tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, Extent)>> {
-    let Some(found) = sight.order_named(tenant, key)? else { return Ok(None) };
-    let mut viewer = Viewer::new(sight)?;
+    let Some(found) = overlay.read_order_by_key(tenant, key)? else { return Ok(None) };
+    let mut viewer = Viewer::new(overlay)?;
     let view = viewer.views(vec![found.order])?.pop();
     Ok(view.map(|view| (view, standing.extent())))
 }
 
 pub(crate) fn orders(
-    sight: &Sight,
+    overlay: &TransactionOverlay,
     standing: &Standing,
     (path, tenant): (&PathFilter, Option<&Tenant>),
     after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
     let mut page = OrderPaging::new(limit, standing.extent());
-    let mut viewer = Viewer::new(sight)?;
+    let mut viewer = Viewer::new(overlay)?;
     // One more than is wanted tells whether there is more.
-    let mut walk = Walk::new(sight, path, tenant, after, limit.saturating_add(1));
+    let mut walk = Walk::new(overlay, path, tenant, after, limit.saturating_add(1));
     while let Some(piece) = walk.next()? {
         if !viewer.views(piece)?.into_iter().all(|view| page.take(view)) {
             break;
@@ -60,14 +64,14 @@ pub(crate) fn orders(
 
 /// All orders of a path without their values, so that what is held does not grow with those.
 pub(crate) fn all_orders(
-    sight: &Sight,
+    overlay: &TransactionOverlay,
     standing: &Standing,
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
     let mut page = OrderPage { orders: Vec::new(), next: None, extent: standing.extent() };
-    let mut viewer = Viewer::new(sight)?;
-    let mut walk = Walk::new(sight, path, tenant, None, usize::MAX);
+    let mut viewer = Viewer::new(overlay)?;
+    let mut walk = Walk::new(overlay, path, tenant, None, usize::MAX);
     while let Some(mut piece) = walk.next()? {
         piece.iter_mut().for_each(|order| order.value = Json::null());
         page.orders.extend(viewer.views(piece)?);
@@ -77,23 +81,23 @@ pub(crate) fn all_orders(
 
 /// Makes views of orders, a piece at a time.
 struct Viewer<'s> {
-    sight: &'s Sight,
+    overlay: &'s TransactionOverlay,
     around: Surroundings,
     names: Names,
 }
 
 impl<'s> Viewer<'s> {
-    fn new(sight: &'s Sight) -> Result<Self> {
-        Ok(Self { sight, around: surroundings(sight)?, names: Names::default() })
+    fn new(overlay: &'s TransactionOverlay) -> Result<Self> {
+        Ok(Self { overlay, around: surroundings(overlay)?, names: Names::default() })
     }
 
     fn views(&mut self, orders: Vec<Order>) -> Result<Vec<OrderView>> {
         let mut tasks = Vec::with_capacity(orders.len());
         for order in &orders {
-            tasks.push(task_of(self.sight, order)?);
+            tasks.push(task_of(self.overlay, order)?);
         }
-        self.names.learn(self.sight, tasks.iter().flatten().map(|live| live.queue))?;
-        let failed = failed(self.sight, &orders)?;
+        self.names.learn(self.overlay, tasks.iter().flatten().map(|live| live.queue))?;
+        let failed = failed(self.overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
             let failed = order.halted_by.and_then(|seq| failed.get(&seq).cloned());
             let step = StepColumns { failed, ..self.step(task)? };
@@ -115,29 +119,32 @@ impl<'s> Viewer<'s> {
 }
 
 /// The task of an order's step.
-fn task_of(sight: &Sight, order: &Order) -> Result<Option<Live>> {
-    order.task.map_or(Ok(None), |task| sight.task(task))
+fn task_of(overlay: &TransactionOverlay, order: &Order) -> Result<Option<Live>> {
+    order.task.map_or(Ok(None), |task| overlay.read_active_task(task))
 }
 
 /// The tasks that suspended these orders, and what they said.
-fn failed(sight: &Sight, orders: &[Order]) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
+fn failed(
+    overlay: &TransactionOverlay,
+    orders: &[Order],
+) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
     let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.halted_by).collect();
-    let tasks = bare_tasks(sight, &seqs)?;
+    let tasks = bare_tasks(overlay, &seqs)?;
     Ok(tasks.into_iter().map(|task| (task.seq, (task.id, task.error))).collect())
 }
 
 pub(crate) fn statistics(
-    sight: &Sight,
+    overlay: &TransactionOverlay,
     standing: &Standing,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
 ) -> Result<(OrderStatistics, Extent)> {
     let mut sum = OrderStatistics::default();
-    let mut walk = Walk::new(sight, path, tenant, None, usize::MAX);
+    let mut walk = Walk::new(overlay, path, tenant, None, usize::MAX);
     while let Some(piece) = walk.next()? {
         for order in piece {
-            let task = task_of(sight, &order)?;
+            let task = task_of(overlay, &order)?;
             sum.add(&counts(columns(&order, task.as_ref()), now));
         }
     }
@@ -157,10 +164,10 @@ fn columns(order: &Order, task: Option<&Live>) -> OrderColumns {
     }
 }
 
-pub(crate) fn chains(sight: &Sight, standing: &Standing) -> Result<(Vec<ChainView>, Extent)> {
-    let known = sight.chains()?;
+pub(crate) fn chains(overlay: &TransactionOverlay, standing: &Standing) -> Result<(Vec<ChainView>, Extent)> {
+    let known = overlay.read_chains()?;
     let mut orders: HashMap<String, BTreeMap<NodeId, u64>> = HashMap::new();
-    let mut nodes = Nodes::new(sight);
+    let mut nodes = Nodes::new(overlay);
     while let Some(piece) = nodes.next()? {
         for (path, node) in piece {
             *orders.entry(path).or_default().entry(node).or_default() += 1;

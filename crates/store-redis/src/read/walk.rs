@@ -12,15 +12,15 @@ use pointsman_store::row::Numbered;
 use pointsman_store::views::key_range;
 
 use super::Chunk;
-use crate::codec::{Member, digits};
-use crate::keys::{Index, Table, key_of_order_field, order_field};
-use crate::lookup::number_of;
+use crate::codec::{Member, decimal_field};
+use crate::keys::{Index, Table, order_field, order_key_of_field};
+use crate::lookup::parse_number;
+use crate::overlay::{CacheFetch, TransactionOverlay, Way};
 use crate::rows;
-use crate::sight::{Question, Sight, Way};
 
 /// The orders of a path and a tenant, by key.
 pub(super) struct Walk<'a> {
-    sight: &'a Sight,
+    overlay: &'a TransactionOverlay,
     path: &'a PathFilter,
     tenant: Option<&'a Tenant>,
     /// From where on, and up to where.
@@ -32,7 +32,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(
-        sight: &'a Sight,
+        overlay: &'a TransactionOverlay,
         path: &'a PathFilter,
         tenant: Option<&'a Tenant>,
         after: Option<&OrderCursor>,
@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
             Some(after) if after.as_slice() >= low.as_bytes() => Bound::Excluded(after),
             Some(_) | None => Bound::Included(low.into_bytes().into()),
         };
-        Self { sight, path, tenant, from, to, chunk: Chunk::of(wanted), done: false }
+        Self { overlay, path, tenant, from, to, chunk: Chunk::of(wanted), done: false }
     }
 
     /// The next ones, with their tasks looked at. There may be more even if these are none.
@@ -51,53 +51,53 @@ impl<'a> Walk<'a> {
         if self.done {
             return Ok(None);
         }
-        self.sight.forget();
+        self.overlay.clear();
         let lower = self.from.as_ref().map(Member::as_slice);
         let bounds = (lower, Bound::Excluded(self.to.as_bytes()));
-        let mut keys = self.sight.members(&Index::OrderKeys, bounds, Way::Up, self.chunk.size())?;
+        let mut keys = self.overlay.read_members(&Index::OrderKeys, bounds, Way::Up, self.chunk.size())?;
         self.done = keys.len() < self.chunk.size();
         if let Some(last) = keys.last() {
             self.from = Bound::Excluded(last.clone());
         }
         keys.retain(|field| {
-            str::from_utf8(key_of_order_field(field)).is_ok_and(|key| self.path.matches(key))
+            str::from_utf8(order_key_of_field(field)).is_ok_and(|key| self.path.matches(key))
         });
-        let numbers = numbers_of(self.sight, keys)?;
-        let mut orders = orders_of(self.sight, &numbers)?;
+        let numbers = numbers_of(self.overlay, keys)?;
+        let mut orders = orders_of(self.overlay, &numbers)?;
         self.chunk = self.chunk.after(orders.iter().map(|order| order.value.as_str().len()).sum());
         orders.retain(|order| self.tenant.is_none_or(|tenant| order.tenant == *tenant));
-        with_tasks(self.sight, orders).map(Some)
+        with_tasks(self.overlay, orders).map(Some)
     }
 }
 
-fn numbers_of(sight: &Sight, keys: Vec<Member>) -> Result<Vec<i64>> {
-    let name = |key: &Member| Question::Row(Table::OrderNames, key.clone());
-    sight.look(keys.iter().map(name).collect())?;
+fn numbers_of(overlay: &TransactionOverlay, keys: Vec<Member>) -> Result<Vec<i64>> {
+    let name = |key: &Member| CacheFetch::Row(Table::OrderNumbers, key.clone());
+    overlay.fetch(keys.iter().map(name).collect())?;
     let mut numbers = Vec::with_capacity(keys.len());
     for key in keys {
-        numbers.extend(sight.row(Table::OrderNames, key)?.map(|n| number_of(&n)).transpose()?);
+        numbers.extend(overlay.read_row(Table::OrderNumbers, key)?.map(|n| parse_number(&n)).transpose()?);
     }
     Ok(numbers)
 }
 
-fn orders_of(sight: &Sight, numbers: &[i64]) -> Result<Vec<Order>> {
-    let row = |n: &i64| Question::Row(Table::Orders, digits(*n));
-    sight.look(numbers.iter().map(row).collect())?;
+fn orders_of(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Order>> {
+    let row = |n: &i64| CacheFetch::Row(Table::Orders, decimal_field(*n));
+    overlay.fetch(numbers.iter().map(row).collect())?;
     let mut orders = Vec::with_capacity(numbers.len());
     for n in numbers {
-        let row = sight.row(Table::Orders, n.to_string())?;
-        let found = row.map(|row| rows::unpack_order(*n, &row)).transpose()?;
+        let row = overlay.read_row(Table::Orders, n.to_string())?;
+        let found = row.map(|row| rows::decode_order(*n, &row)).transpose()?;
         orders.extend(found.map(|Numbered { order, .. }| order));
     }
     Ok(orders)
 }
 
 /// Whether an order runs is told by its task.
-fn with_tasks(sight: &Sight, mut orders: Vec<Order>) -> Result<Vec<Order>> {
+fn with_tasks(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Vec<Order>> {
     let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task).collect();
-    sight.foresee_tasks(&tasks)?;
+    overlay.prefetch_active_tasks(&tasks)?;
     for order in &mut orders {
-        let task = order.task.map_or(Ok(None), |task| sight.task(task))?;
+        let task = order.task.map_or(Ok(None), |task| overlay.read_active_task(task))?;
         order.running = task.is_some_and(|live| live.lease().is_some());
     }
     Ok(orders)
@@ -105,27 +105,27 @@ fn with_tasks(sight: &Sight, mut orders: Vec<Order>) -> Result<Vec<Order>> {
 
 /// Where all orders stand: chain and node of each.
 pub(super) struct Nodes<'s> {
-    sight: &'s Sight,
+    overlay: &'s TransactionOverlay,
     after: Member,
     chunk: Chunk,
     done: bool,
 }
 
 impl<'s> Nodes<'s> {
-    pub(super) fn new(sight: &'s Sight) -> Self {
-        Self { sight, after: Member::new(), chunk: Chunk::of(usize::MAX), done: false }
+    pub(super) fn new(overlay: &'s TransactionOverlay) -> Self {
+        Self { overlay, after: Member::new(), chunk: Chunk::of(usize::MAX), done: false }
     }
 
     pub(super) fn next(&mut self) -> Result<Option<Vec<(String, NodeId)>>> {
         if self.done {
             return Ok(None);
         }
-        self.sight.forget();
+        self.overlay.clear();
         let bounds = (Bound::Excluded(&*self.after), Bound::Unbounded);
-        let members = self.sight.members(&Index::OrdersOf, bounds, Way::Up, self.chunk.size())?;
+        let members = self.overlay.read_members(&Index::OrdersByChain, bounds, Way::Up, self.chunk.size())?;
         self.done = members.len() < self.chunk.size();
         self.after = members.last().cloned().unwrap_or_default();
-        let orders = orders_of(self.sight, &Sight::last_numbers(&members)?)?;
+        let orders = orders_of(self.overlay, &TransactionOverlay::decode_last_numbers(&members)?)?;
         self.chunk = self.chunk.after(orders.iter().map(|order| order.value.as_str().len()).sum());
         Ok(Some(orders.into_iter().map(|order| (order.key.chain.to_string(), order.node)).collect()))
     }

@@ -7,7 +7,7 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{Live, Past};
 
 use super::RedisTables;
-use crate::link::{Words, word, words};
+use crate::connection::{CommandArgs, args, to_arg};
 
 /// Waiting tasks, the greatest score first.
 const QUEUE: &str = "sync_tasks_priority_queue";
@@ -46,15 +46,15 @@ impl RedisTables {
         let waits = matches!(live.life.state, State::New { .. } | State::Scheduled);
         if waits {
             let score = live.priority * 1_000_000_000_000 - seconds(live.created);
-            self.sight.also(words![
+            self.overlay.add_command(args![
                 "ZADD",
-                self.sight.keys.named(QUEUE),
+                self.overlay.keys.with_prefix(QUEUE),
                 score.to_string(),
                 task.id.as_str()
             ]);
-            self.sight.also(words![
+            self.overlay.add_command(args![
                 "ZADD",
-                self.sight.keys.named(TIES),
+                self.overlay.keys.with_prefix(TIES),
                 live.seq.0.to_string(),
                 task.id.as_str()
             ]);
@@ -93,9 +93,9 @@ impl RedisTables {
     pub(super) fn documented(&self, past: &Past) -> Result<Option<[Vec<u8>; 3]>> {
         let named = self.named_in_document(past.queue, past.seq)?;
         Ok(named.map(|(source, collection, id)| {
-            let keys = &self.sight.keys;
-            let history = keys.named(&history(&source, &collection));
-            [keys.named(&format!("sync_tasks#{id}")), history, word(id.as_str())]
+            let keys = &self.overlay.keys;
+            let history = keys.with_prefix(&history(&source, &collection));
+            [keys.with_prefix(&format!("sync_tasks#{id}")), history, to_arg(id.as_str())]
         }))
     }
 
@@ -105,17 +105,21 @@ impl RedisTables {
         queue: i64,
         seq: pointsman_core::TaskSeq,
     ) -> Result<Option<(String, String, TaskId)>> {
-        if !self.sight.is_of_source(queue)? {
+        if !self.overlay.is_source_queue(queue)? {
             return Ok(None);
         }
-        let (handler, row) = self.sight.queue_names(queue)?;
+        let (handler, row) = self.overlay.read_queue_with_handler(queue)?;
         let Some(collection) = row.of.collection() else { return Ok(None) };
-        let id = TaskId::new(handler.as_str(), collection.as_str(), self.sight.realm()?.uuid(seq));
+        let id = TaskId::new(
+            handler.as_str(),
+            collection.as_str(),
+            self.overlay.read_task_id_namespace()?.uuid(seq),
+        );
         Ok(Some((handler.to_string(), collection.to_string(), id)))
     }
 
     fn write_document(&self, task: &Documented<'_>) {
-        let keys = &self.sight.keys;
+        let keys = &self.overlay.keys;
         let time = |time: Option<Timestamp>| time.map_or(String::new(), |time| time.to_string());
         let fields: [(&str, String); 8] = [
             ("id", task.id.to_string()),
@@ -127,16 +131,16 @@ impl RedisTables {
             ("finished_at", time(task.finished)),
             ("status", task.state.status().public(task.state.reason()).into()),
         ];
-        let mut hash: Words = words!["HSET", keys.named(&format!("sync_tasks#{}", task.id))];
-        hash.extend(fields.iter().flat_map(|(name, value)| [word(name), word(value)]));
-        self.sight.also(hash);
-        let history = keys.named(&history(&task.source, &task.collection));
-        self.sight.also(words!["ZADD", history, seconds(task.created).to_string(), task.id.as_str()]);
+        let mut hash: CommandArgs = args!["HSET", keys.with_prefix(&format!("sync_tasks#{}", task.id))];
+        hash.extend(fields.iter().flat_map(|(name, value)| [to_arg(name), to_arg(value)]));
+        self.overlay.add_command(hash);
+        let history = keys.with_prefix(&history(&task.source, &task.collection));
+        self.overlay.add_command(args!["ZADD", history, seconds(task.created).to_string(), task.id.as_str()]);
     }
 
     fn leaves_queue(&self, id: &TaskId) {
         for queue in [QUEUE, TIES] {
-            self.sight.also(words!["ZREM", self.sight.keys.named(queue), id.as_str()]);
+            self.overlay.add_command(args!["ZREM", self.overlay.keys.with_prefix(queue), id.as_str()]);
         }
     }
 }

@@ -6,38 +6,38 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{AttemptRow, Past};
 
 use super::RedisTables;
-use crate::keys::{Table, bucket};
-use crate::link::{Words, word, words};
+use crate::connection::{CommandArgs, args, to_arg};
+use crate::keys::{Table, bucket_and_field};
 use crate::{places, rows};
 
 impl RedisTables {
     pub(super) fn find_ended(&self, seq: TaskSeq) -> Result<Option<Past>> {
-        self.sight.ended(seq)
+        self.overlay.read_archived_task(seq)
     }
 
     pub(super) fn add_ended(&self, past: &Past) -> Result<()> {
-        let (bucket, field) = bucket(past.seq);
-        self.sight.put(Table::Ended(bucket), field, rows::pack_past(past));
+        let (bucket, field) = bucket_and_field(past.seq);
+        self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(past));
         for (index, member) in places::of_past(past) {
-            self.sight.add(index, member);
+            self.overlay.add_member(index, member);
         }
         self.document_past(past)
     }
 
     /// Takes an ended task out of the history; its attempts and its log stay.
     pub(super) fn remove_ended(&self, seq: TaskSeq) -> Result<()> {
-        let Some(past) = self.sight.ended(seq)? else { return Ok(()) };
-        let (bucket, field) = bucket(seq);
-        self.sight.delete(Table::Ended(bucket), field);
+        let Some(past) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
+        let (bucket, field) = bucket_and_field(seq);
+        self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
         for (index, member) in places::of_past(&past) {
-            self.sight.remove(index, member);
+            self.overlay.remove_member(index, member);
         }
         Ok(())
     }
 
     pub(super) fn add_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()> {
         let table = Table::Attempts(attempt.task);
-        self.sight.put(table, attempt.number.to_string(), rows::pack_attempt(attempt));
+        self.overlay.write_row(table, attempt.number.to_string(), rows::encode_attempt(attempt));
         Ok(())
     }
 
@@ -51,25 +51,25 @@ impl RedisTables {
 
     /// Adds lines at the end of the log that lies there.
     pub(crate) fn write_lines(&self, key: &[u8], lines: Vec<LogLine>) -> Result<()> {
-        let mut command: Words = words!["log", key];
+        let mut command: CommandArgs = args!["log", key];
         for line in lines {
             let micros = line.time.micros();
             let seconds = format!("{}.{:06}", micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
             let json = serde_json::to_string(&line).map_err(Fault::damaged)?;
-            command.extend([word(seconds), word(json.strip_prefix('{').unwrap_or(&json))]);
+            command.extend([to_arg(seconds), to_arg(json.strip_prefix('{').unwrap_or(&json))]);
         }
         for lines in command.get(2..).unwrap_or_default().chunks(super::LOG_WORDS) {
-            self.sight.also([&command[..2], lines].concat());
+            self.overlay.add_command([&command[..2], lines].concat());
         }
         Ok(())
     }
 
     /// `sync_tasks#ID:logs` of 002, which all tasks have.
     pub(super) fn log_key(&self, seq: TaskSeq) -> Result<Option<Vec<u8>>> {
-        Ok(self.sight.task_id(seq)?.map(|id| self.sight.keys.log(&id)))
+        Ok(self.overlay.read_task_id(seq)?.map(|id| self.overlay.keys.task_log_key(&id)))
     }
 
     pub(super) fn read_task(&self, seq: TaskSeq) -> Result<Option<Task>> {
-        self.sight.whole_task(seq)
+        self.overlay.read_task_with_attempts(seq)
     }
 }

@@ -8,11 +8,11 @@ use pointsman_store::error::Result;
 use pointsman_store::row::Past;
 
 use super::RedisTables;
-use crate::codec::{Ordered, digits, ordered};
-use crate::keys::{Index, Table, bucket};
-use crate::link::{Words, words};
-use crate::lookup::number_of;
-use crate::sight::{Question, Way, strings};
+use crate::codec::{MemberBuilder, decimal_field, decode_member_i64};
+use crate::connection::{CommandArgs, args};
+use crate::keys::{Index, Table, bucket_and_field};
+use crate::lookup::parse_number;
+use crate::overlay::{CacheFetch, Way, decode_strings};
 use crate::{places, rows};
 
 /// So many things at most are looked at in one transaction: whoever emits meanwhile waits for it.
@@ -29,18 +29,18 @@ const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbou
 impl RedisTables {
     pub(super) fn forget_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
-        let events = self.sight.events(from, forgotten, Way::Up, PIECE)?;
+        let events = self.overlay.read_events(from, forgotten, Way::Up, PIECE)?;
         let go_on = events.last().filter(|_| events.len() == PIECE).map(|(id, _)| *id);
         let mut found = Vec::with_capacity(events.len());
         for (id, row) in &events {
-            found.push(rows::unpack_event(*id, row)?);
+            found.push(rows::decode_event(*id, row)?);
         }
-        let own: Vec<TaskSeq> = found.iter().flat_map(|journaled| journaled.own_tasks()).collect();
-        self.sight.foresee_tasks(&own)?;
+        let own: Vec<TaskSeq> = found.iter().flat_map(|journaled| journaled.task_seqs()).collect();
+        self.overlay.prefetch_active_tasks(&own)?;
         let mut dropped = 0;
         for journaled in found {
             if !self.has_unfinished_tasks(&journaled)? {
-                self.sight.drop_event(journaled.event.id);
+                self.overlay.delete_event(journaled.event.id);
                 dropped += 1;
             }
         }
@@ -53,31 +53,36 @@ impl RedisTables {
 
     /// Nobody asks what a forgotten event caused.
     fn forget_causes(&self, forgotten: EventId) {
-        let end = [b"(", &*Ordered::of(forgotten.as_i64() + 1).done()].concat();
-        self.sight.also(words!["ZREMRANGEBYLEX", self.sight.keys.index(&Index::Caused), "-", end]);
+        let end = [b"(", &*MemberBuilder::from_i64(forgotten.as_i64() + 1).finish()].concat();
+        self.overlay.add_command(args![
+            "ZREMRANGEBYLEX",
+            self.overlay.keys.index_key(&Index::CausedEvents),
+            "-",
+            end
+        ]);
     }
 
     /// One mark stays behind: it says how many events there were before it.
     fn forget_marks(&self, forgotten: EventId) -> Result<()> {
-        let marks = self.sight.members(&Index::Marks, EVERYTHING, Way::Up, PIECE)?;
+        let marks = self.overlay.read_members(&Index::EventNumberSamples, EVERYTHING, Way::Up, PIECE)?;
         let mut old = Vec::new();
         for mark in marks {
-            if ordered(&mark, 1)? > forgotten.as_i64() {
+            if decode_member_i64(&mark, 1)? > forgotten.as_i64() {
                 break;
             }
             old.push(mark);
         }
         old.pop();
-        old.into_iter().for_each(|mark| self.sight.remove(Index::Marks, mark));
+        old.into_iter().for_each(|mark| self.overlay.remove_member(Index::EventNumberSamples, mark));
         Ok(())
     }
 
     pub(super) fn forget_ended(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
         let surplus = usize::try_from(surplus).unwrap_or(0);
-        let buckets = self.sight.members(&Index::EndedBuckets, EVERYTHING, Way::Up, BUCKETS)?;
+        let buckets = self.overlay.read_members(&Index::ArchivedTaskBuckets, EVERYTHING, Way::Up, BUCKETS)?;
         let (mut gone, mut looked_at, many) = (Gone::default(), 0, buckets.len() == BUCKETS);
         for member in buckets {
-            for past in self.sight.ended_in_bucket(ordered(&member, 0)?)? {
+            for past in self.overlay.read_archived_bucket(decode_member_i64(&member, 0)?)? {
                 // Those that come later were journaled later.
                 let journaled = past.event.map_or(past.created, EventId::timestamp);
                 if gone.tasks >= PIECE || (gone.tasks >= surplus && journaled >= before) {
@@ -95,33 +100,35 @@ impl RedisTables {
     /// Removes an ended task. Its attempts, its log and what 002 tells of it go together with those of others.
     fn drop_past(&self, past: &Past, gone: &mut Gone) -> Result<()> {
         gone.tasks += 1;
-        gone.keys.push(self.sight.keys.table(&Table::Attempts(past.seq)));
+        gone.keys.push(self.overlay.keys.table_key(&Table::Attempts(past.seq)));
         gone.keys.extend(self.log_key(past.seq)?);
         if let Some([key, history, id]) = self.documented(past)? {
             gone.keys.push(key);
             gone.histories.entry(history).or_default().push(id);
         }
-        let (bucket, field) = bucket(past.seq);
-        self.sight.delete(Table::Ended(bucket), field);
-        places::of_past(past).into_iter().for_each(|(index, member)| self.sight.remove(index, member));
+        let (bucket, field) = bucket_and_field(past.seq);
+        self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
+        places::of_past(past)
+            .into_iter()
+            .for_each(|(index, member)| self.overlay.remove_member(index, member));
         Ok(())
     }
 
     /// Removes what belongs to forgotten tasks; answers how many these are.
     fn drop_gone(&self, gone: &Gone) -> u64 {
         for keys in gone.keys.chunks(WORDS) {
-            self.sight.also([&words!["UNLINK"], keys].concat());
+            self.overlay.add_command([&args!["UNLINK"], keys].concat());
         }
         for (history, ids) in &gone.histories {
             for ids in ids.chunks(WORDS) {
-                self.sight.also([&words!["ZREM", history], ids].concat());
+                self.overlay.add_command([&args!["ZREM", history], ids].concat());
             }
         }
         gone.tasks as u64
     }
 
     pub(super) fn forget_answers(&self, before: Timestamp) -> Result<bool> {
-        self.drop_older(&Table::Answers, &Index::AnswersByAge, before)
+        self.drop_older(&Table::IdempotencyRecords, &Index::IdempotencyRecordsByAge, before)
     }
 
     pub(super) fn drop_old_ended_orders(&self, before: Timestamp) -> Result<bool> {
@@ -130,38 +137,38 @@ impl RedisTables {
 
     /// Deletes some rows from before then, whose index has their time and then their field; whether there may be more.
     fn drop_older(&self, table: &Table, by_age: &Index, before: Timestamp) -> Result<bool> {
-        let end = Ordered::of(before.micros()).done();
+        let end = MemberBuilder::from_i64(before.micros()).finish();
         let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old = self.sight.members(by_age, old, Way::Up, PIECE)?;
+        let old = self.overlay.read_members(by_age, old, Way::Up, PIECE)?;
         let more = old.len() == PIECE;
         for member in old {
-            self.sight.delete(table.clone(), member.get(8..).unwrap_or_default());
-            self.sight.remove(by_age.clone(), member);
+            self.overlay.delete_row(table.clone(), member.get(8..).unwrap_or_default());
+            self.overlay.remove_member(by_age.clone(), member);
         }
         Ok(more)
     }
 
     pub(super) fn forget_records(&self, before: Timestamp) -> Result<bool> {
         let fires = self.forget_fires(before)?;
-        for node in self.sight.node_rows(false)? {
+        for node in self.overlay.read_all_nodes(false)? {
             if node.gone && node.heard < before {
-                self.sight.delete(Table::Nodes, node.id.to_string());
+                self.overlay.delete_row(Table::Nodes, node.id.to_string());
             }
         }
         Ok(self.forget_deeds(before)? || fires)
     }
 
     fn forget_fires(&self, before: Timestamp) -> Result<bool> {
-        let end = Ordered::of(before.micros()).done();
+        let end = MemberBuilder::from_i64(before.micros()).finish();
         let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old = self.sight.members(&Index::FiresByAge, old, Way::Up, PIECE)?;
+        let old = self.overlay.read_members(&Index::FiresByAge, old, Way::Up, PIECE)?;
         let more = old.len() == PIECE;
         for member in old {
-            let planned = ordered(&member, 1)?;
-            let schedule = rows::of_text(member.get(16..).unwrap_or_default())?;
-            self.sight.delete(Table::Fires(schedule.clone()), planned.to_string());
-            self.sight.remove(Index::FireTimes(schedule), Ordered::of(planned).done());
-            self.sight.remove(Index::FiresByAge, member);
+            let planned = decode_member_i64(&member, 1)?;
+            let schedule = rows::decode_text(member.get(16..).unwrap_or_default())?;
+            self.overlay.delete_row(Table::Fires(schedule.clone()), planned.to_string());
+            self.overlay.remove_member(Index::FireTimes(schedule), MemberBuilder::from_i64(planned).finish());
+            self.overlay.remove_member(Index::FiresByAge, member);
         }
         Ok(more)
     }
@@ -173,18 +180,18 @@ impl RedisTables {
         let mut still_there = None;
         while next < last {
             let some = next..last.min(next + step);
-            let row = |n: i64| Question::Row(Table::Deeds, digits(n));
-            self.sight.look(some.clone().map(row).collect())?;
+            let row = |n: i64| CacheFetch::Row(Table::AuditEntries, decimal_field(n));
+            self.overlay.fetch(some.clone().map(row).collect())?;
             for n in some {
-                let row = self.sight.row(Table::Deeds, n.to_string())?;
-                let Some(deed) = row.map(|row| rows::unpack_deed(&row)).transpose()? else { continue };
+                let row = self.overlay.read_row(Table::AuditEntries, n.to_string())?;
+                let Some(deed) = row.map(|row| rows::decode_audit_entry(&row)).transpose()? else { continue };
                 // What is removed now is there again if the commit fails.
                 still_there = still_there.or(Some(n));
                 if deed.at >= before {
                     self.first_deed.set(still_there);
                     return Ok(false);
                 }
-                self.sight.delete(Table::Deeds, n.to_string());
+                self.overlay.delete_row(Table::AuditEntries, n.to_string());
             }
             (next, step) = (next + step, step * 4);
         }
@@ -197,8 +204,12 @@ impl RedisTables {
         if let Some(known) = self.first_deed.get() {
             return Ok(known);
         }
-        let fields = strings(self.sight.link.ask(words!["HKEYS", self.sight.keys.table(&Table::Deeds)])?)?;
-        let numbers: Vec<i64> = fields.iter().map(|field| number_of(field)).collect::<Result<_>>()?;
+        let fields = decode_strings(
+            self.overlay
+                .connection
+                .execute(args!["HKEYS", self.overlay.keys.table_key(&Table::AuditEntries)])?,
+        )?;
+        let numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<Result<_>>()?;
         Ok(numbers.into_iter().min().unwrap_or(self.standing.borrow().deeds + 1))
     }
 }
@@ -207,7 +218,7 @@ impl RedisTables {
 #[derive(Debug, Default)]
 struct Gone {
     tasks: usize,
-    keys: Words,
+    keys: CommandArgs,
     /// Histories of pairs, and who is no longer in them.
-    histories: BTreeMap<Vec<u8>, Words>,
+    histories: BTreeMap<Vec<u8>, CommandArgs>,
 }

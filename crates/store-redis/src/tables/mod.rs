@@ -1,6 +1,6 @@
 //! The tables, as one transaction of the writer sees them.
 //!
-//! A transaction begins with the turn, looks at Redis through a [`Sight`], and is sent whole by its commit, which Redis
+//! A transaction begins with the turn, looks at Redis through a [`TransactionOverlay`], and is sent whole by its commit, which Redis
 //! takes only if nobody has written since. Having the turn makes that likely; it is not what makes it safe.
 
 mod chains;
@@ -26,9 +26,9 @@ use pointsman_store::tables::Counters;
 use uuid::Uuid;
 
 use self::outbox::Outbox;
+use crate::connection::BlockingConnection;
 use crate::keys::Keys;
-use crate::link::Link;
-use crate::sight::Sight;
+use crate::overlay::TransactionOverlay;
 use crate::standing::Standing;
 
 /// So many words of log lines go into one command; a line is two of them.
@@ -36,7 +36,7 @@ const LOG_WORDS: usize = 2_000;
 
 /// What the writer sees of Redis.
 pub struct RedisTables {
-    pub(crate) sight: Sight,
+    pub(crate) overlay: TransactionOverlay,
     /// For what is journaled without anybody asking for it.
     pub(crate) time: CallerTime,
     /// The name under which this writer has the turn.
@@ -64,9 +64,9 @@ pub struct RedisTables {
 }
 
 impl RedisTables {
-    pub(crate) fn new(link: Link, keys: Keys) -> Self {
+    pub(crate) fn new(connection: BlockingConnection, keys: Keys) -> Self {
         Self {
-            sight: Sight::new(link, keys),
+            overlay: TransactionOverlay::new(connection, keys),
             time: CallerTime::default(),
             me: Uuid::new_v4().to_string(),
             standing: RefCell::default(),

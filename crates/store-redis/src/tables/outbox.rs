@@ -10,10 +10,10 @@ use pointsman_store::tables::Foreseen;
 use redis::Value;
 
 use super::RedisTables;
+use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Keys, object_name};
-use crate::link::{Words, word, words};
+use crate::overlay::{Bytes, decode_integer, decode_list, decode_optional_bytes};
 use crate::script;
-use crate::sight::{Bytes, int_of, list, maybe_bytes};
 use crate::turn::Fence;
 
 /// A node has so many event workers: so many objects are served in one transaction.
@@ -114,30 +114,30 @@ impl RedisTables {
 
     /// The node ends: others need not wait until its workers are taken for dead.
     pub(crate) fn workers_leave(&self) {
-        let (keys, workers) = (&self.sight.keys, self.workers());
-        let heartbeat = |worker: &String| keys.named(&format!("event.worker:{worker}:heartbeat"));
-        let die = [word("DEL")].into_iter().chain(workers.iter().map(heartbeat)).collect();
-        let workers: Words = workers.iter().map(word).collect();
-        self.sight.link.say_farewell(&[die, sweep_of(keys, &workers, &[])]);
+        let (keys, workers) = (&self.overlay.keys, self.workers());
+        let heartbeat = |worker: &String| keys.with_prefix(&format!("event.worker:{worker}:heartbeat"));
+        let die = [to_arg("DEL")].into_iter().chain(workers.iter().map(heartbeat)).collect();
+        let workers: CommandArgs = workers.iter().map(to_arg).collect();
+        self.overlay.connection.execute_if_connected(&[die, sweep_of(keys, &workers, &[])]);
     }
 
     /// Asks for the last id that was given out.
-    pub(super) fn given_words(&self) -> Words {
-        words!["MGET", self.sight.keys.named("next.event.id")]
+    pub(super) fn last_event_id_command(&self) -> CommandArgs {
+        args!["MGET", self.overlay.keys.with_prefix("next.event.id")]
     }
 
     /// Asks whether something was left for one of the objects that will be written to.
-    pub(super) fn occupied_words(&self, foreseen: &Foreseen) -> Words {
-        let keys = &self.sight.keys;
-        let mut words = words!["EXISTS"];
+    pub(super) fn outbox_exists_command(&self, foreseen: &Foreseen) -> CommandArgs {
+        let keys = &self.overlay.keys;
+        let mut args = args!["EXISTS"];
         for object in names(foreseen) {
-            words.extend(["events", "event.worker"].map(|what| keys.of_object(&object, what)));
+            args.extend(["events", "event.worker"].map(|what| keys.object_key(&object, what)));
         }
-        if words.len() == 1 {
+        if args.len() == 1 {
             // It does not go without a key.
-            words.push(keys.named("pointsman:nothing"));
+            args.push(keys.with_prefix("pointsman:nothing"));
         }
-        words
+        args
     }
 
     /// Looks for what was left for the objects that this transaction writes to, if there is something, and for those that
@@ -155,17 +155,17 @@ impl RedisTables {
 
     /// Looks at all of it. What was seen before may have grown since.
     pub(super) fn look_at_all_left(&self) -> Result<()> {
-        let answer = self.sight.link.ask(self.serve_words())?;
-        let found = list(answer)?.into_iter().map(read).collect::<Result<_>>()?;
+        let answer = self.overlay.connection.execute(self.read_outboxes_command())?;
+        let found = decode_list(answer)?.into_iter().map(read).collect::<Result<_>>()?;
         self.outbox.found.replace(found);
         Ok(())
     }
 
-    fn serve_words(&self) -> Words {
-        let (keys, held) = (&self.sight.keys, self.outbox.held.borrow());
+    fn read_outboxes_command(&self) -> CommandArgs {
+        let (keys, held) = (&self.overlay.keys, self.outbox.held.borrow());
         let least = self.time.now().millis() * 1000;
-        let mut arguments = words![
-            keys.named(""),
+        let mut arguments = args![
+            keys.with_prefix(""),
             least.to_string(),
             BUDGET.to_string(),
             LARGE_BUDGET.to_string(),
@@ -174,11 +174,11 @@ impl RedisTables {
             HEARTBEAT.to_string(),
             held.len().to_string()
         ];
-        arguments.extend(held.iter().flat_map(|(worker, object)| words![worker, object]));
+        arguments.extend(held.iter().flat_map(|(worker, object)| args![worker, object]));
         let ours: HashSet<&[u8]> = held.iter().map(|(_, object)| &**object).collect();
         let written = self.outbox.written.borrow();
         arguments.extend(written.iter().filter(|object| !ours.contains(&***object)).cloned());
-        script::SERVE.call(vec![keys.named("next.event.id")], arguments)
+        script::SERVE.call(vec![keys.with_prefix("next.event.id")], arguments)
     }
 
     /// What is to be journaled first, and the last id that was given out before it.
@@ -214,24 +214,24 @@ impl RedisTables {
         };
         self.outbox.fences.borrow_mut().push(fence);
         let any_aside = headers.iter().any(|header| !header.is_empty());
-        let headers: Words = headers.into_iter().map(word).collect();
+        let headers: CommandArgs = headers.into_iter().map(to_arg).collect();
         if !headers.is_empty() {
-            self.sight.also([&words!["acknowledge", object], &headers[..]].concat());
+            self.overlay.add_command([&args!["acknowledge", object], &headers[..]].concat());
         }
         if any_aside {
-            let aside = self.sight.keys.named("events.set.aside");
-            self.sight.also(words!["LTRIM", aside, "0", (KEPT_ASIDE - 1).to_string()]);
+            let aside = self.overlay.keys.with_prefix("events.set.aside");
+            self.overlay.add_command(args!["LTRIM", aside, "0", (KEPT_ASIDE - 1).to_string()]);
         }
         if *ours {
-            self.sight.also(words!["release", owner, object]);
+            self.overlay.add_command(args!["release", owner, object]);
         }
     }
 }
 
 /// Puts in line what these workers hold, and these objects, as far as those who hold them are dead.
-pub(crate) fn sweep_of(keys: &Keys, workers: &[Vec<u8>], objects: &[Vec<u8>]) -> Words {
-    let arguments = [&words![keys.named(""), workers.len().to_string()], workers, objects].concat();
-    script::SWEEP.call(vec![keys.named("objects.with.events")], arguments)
+pub(crate) fn sweep_of(keys: &Keys, workers: &[Vec<u8>], objects: &[Vec<u8>]) -> CommandArgs {
+    let arguments = [&args![keys.with_prefix(""), workers.len().to_string()], workers, objects].concat();
+    script::SWEEP.call(vec![keys.with_prefix("objects.with.events")], arguments)
 }
 
 /// The objects that will be written to, by the names that they have in the outbox.
@@ -240,10 +240,10 @@ fn names(foreseen: &Foreseen) -> BTreeSet<Vec<u8>> {
 }
 
 fn read(answer: Value) -> Result<Found> {
-    let mut parts = list(answer)?.into_iter();
-    let mut bytes = || maybe_bytes(parts.next().unwrap_or(Value::Nil));
+    let mut parts = decode_list(answer)?.into_iter();
+    let mut bytes = || decode_optional_bytes(parts.next().unwrap_or(Value::Nil));
     let [object, owner, id] = [bytes()?, bytes()?, bytes()?].map(|bytes| bytes.unwrap_or_default().to_vec());
-    let mut number = || int_of(parts.next().unwrap_or(Value::Nil));
+    let mut number = || decode_integer(parts.next().unwrap_or(Value::Nil));
     let (ours, behind) = (number()? == 1, number()?);
     let behind = match behind {
         0 => Behind::Nothing,
@@ -252,7 +252,7 @@ fn read(answer: Value) -> Result<Found> {
     };
     let entry = |value: Value| match value {
         Value::Int(bytes) => Ok(Entry::TooLong(usize::try_from(bytes).unwrap_or(usize::MAX))),
-        event => Ok(Entry::Event(maybe_bytes(event)?.unwrap_or_default())),
+        event => Ok(Entry::Event(decode_optional_bytes(event)?.unwrap_or_default())),
     };
     let events = parts.map(entry).collect::<Result<_>>()?;
     Ok(Found { object, owner, given: Some(id).filter(|id| !id.is_empty()), ours, behind, events })

@@ -9,10 +9,10 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{Phase, ScheduleRow};
 
 use super::RedisTables;
-use crate::codec::{Member, Ordered, Packer, Unpacker, ordered};
+use crate::codec::{Member, MemberBuilder, RowDecoder, RowEncoder, decode_member_i64};
 use crate::keys::{Index, Table};
+use crate::overlay::Way;
 use crate::rows;
-use crate::sight::Way;
 
 /// Where a schedule stands, and what it emitted last.
 pub(crate) struct Entry {
@@ -21,50 +21,50 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn pack(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let ScheduleRow { expression, settled, unmet, named } = &self.row;
-        Packer::default()
+        RowEncoder::default()
             .text(expression)
-            .int(settled.micros())
-            .maybe(unmet.map(Timestamp::micros))
-            .int(named.micros())
-            .maybe(self.last_event.map(EventId::as_i64))
-            .done()
+            .varint(settled.micros())
+            .optional_varint(unmet.map(Timestamp::micros))
+            .varint(named.micros())
+            .optional_varint(self.last_event.map(EventId::as_i64))
+            .finish()
     }
 
-    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self> {
-        let mut row = Unpacker::new(bytes);
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut row = RowDecoder::new(bytes);
         let schedule = ScheduleRow {
             expression: row.text()?.into(),
-            settled: Timestamp::from_micros(row.int()?),
-            unmet: row.maybe()?.map(Timestamp::from_micros),
-            named: Timestamp::from_micros(row.int()?),
+            settled: Timestamp::from_micros(row.varint()?),
+            unmet: row.optional_varint()?.map(Timestamp::from_micros),
+            named: Timestamp::from_micros(row.varint()?),
         };
-        Ok(Self { row: schedule, last_event: row.maybe()?.map(EventId::from_i64) })
+        Ok(Self { row: schedule, last_event: row.optional_varint()?.map(EventId::from_i64) })
     }
 }
 
 impl RedisTables {
     pub(super) fn all_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
-        let rows = self.sight.all(Table::Schedules)?;
-        rows.iter().map(|(name, row)| Ok((rows::of_text(name)?, Entry::unpack(row)?.row))).collect()
+        let rows = self.overlay.read_table(Table::Schedules)?;
+        rows.iter().map(|(name, row)| Ok((rows::decode_text(name)?, Entry::decode(row)?.row))).collect()
     }
 
     pub(super) fn new_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> {
         let last_event = self.schedule(name.as_str())?.and_then(|entry| entry.last_event);
         let row = ScheduleRow { expression: expression.into(), settled: now, unmet: None, named: now };
-        self.sight.put(Table::Schedules, name.as_str(), Entry { row, last_event }.pack());
+        self.overlay.write_row(Table::Schedules, name.as_str(), Entry { row, last_event }.encode());
         Ok(())
     }
 
     fn schedule(&self, name: &str) -> Result<Option<Entry>> {
-        self.sight.row(Table::Schedules, name)?.map(|row| Entry::unpack(&row)).transpose()
+        self.overlay.read_row(Table::Schedules, name)?.map(|row| Entry::decode(&row)).transpose()
     }
 
     fn change_schedule(&self, name: &str, change: impl FnOnce(&mut Entry)) -> Result<()> {
         let Some(mut entry) = self.schedule(name)? else { return Ok(()) };
         change(&mut entry);
-        self.sight.put(Table::Schedules, name, entry.pack());
+        self.overlay.write_row(Table::Schedules, name, entry.encode());
         Ok(())
     }
 
@@ -73,19 +73,19 @@ impl RedisTables {
     }
 
     pub(super) fn remove_schedule(&self, name: &str) -> Result<()> {
-        self.sight.delete(Table::Schedules, name);
+        self.overlay.delete_row(Table::Schedules, name);
         Ok(())
     }
 
     pub(super) fn find_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
-        let row = self.sight.row(Table::Fires(schedule.to_string()), planned.micros().to_string())?;
-        row.map(|row| rows::unpack_fire(&row)).transpose()
+        let row = self.overlay.read_row(Table::Fires(schedule.to_string()), planned.micros().to_string())?;
+        row.map(|row| rows::decode_fire(&row)).transpose()
     }
 
     pub(super) fn keep_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
         let name = schedule.to_string();
         if let Some(before) = self.find_fire(schedule, fire.planned)? {
-            self.sight.remove(Index::FiresByAge, age_member(&name, &before));
+            self.overlay.remove_member(Index::FiresByAge, age_member(&name, &before));
         }
         self.write_fire(&name, fire)?;
         self.change_schedule(&name, |Entry { row, last_event }| {
@@ -98,20 +98,20 @@ impl RedisTables {
     /// Writes a row of the ledger, and nothing of its schedule.
     pub(crate) fn write_fire(&self, schedule: &str, fire: &Fire) -> Result<()> {
         let planned = fire.planned.micros();
-        self.sight.put(Table::Fires(schedule.into()), planned.to_string(), rows::pack_fire(fire)?);
-        self.sight.add(Index::FireTimes(schedule.into()), Ordered::of(planned).done());
-        self.sight.add(Index::FiresByAge, age_member(schedule, fire));
+        self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), rows::encode_fire(fire)?);
+        self.overlay.add_member(Index::FireTimes(schedule.into()), MemberBuilder::from_i64(planned).finish());
+        self.overlay.add_member(Index::FiresByAge, age_member(schedule, fire));
         Ok(())
     }
 
     /// A rule that was set meanwhile may have skipped later ones.
     pub(super) fn make_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        let after = Ordered::of(up_to.micros()).done();
+        let after = MemberBuilder::from_i64(up_to.micros()).finish();
         let index = Index::FireTimes(schedule.to_string());
         let later = (Bound::Excluded(&*after), Bound::Unbounded);
         let mut unmet = None;
-        for member in self.sight.members(&index, later, Way::Up, usize::MAX)? {
-            let planned = Timestamp::from_micros(ordered(&member, 0)?);
+        for member in self.overlay.read_members(&index, later, Way::Up, usize::MAX)? {
+            let planned = Timestamp::from_micros(decode_member_i64(&member, 0)?);
             let fire = self.find_fire(schedule, planned)?;
             if fire.is_some_and(|fire| fire.outcome == Outcome::Skipped(Skipped::Held)) {
                 unmet = Some(planned);
@@ -123,9 +123,9 @@ impl RedisTables {
 
     pub(super) fn unfinished(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
         let last = self.schedule(schedule.as_str())?.and_then(|entry| entry.last_event);
-        let event = last.map(|id| self.sight.journaled(id)).transpose()?.flatten();
+        let event = last.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
         let Some(event) = event else { return Ok(vec![]) };
-        let tasks = self.sight.tasks(event.own_tasks())?;
+        let tasks = self.overlay.read_active_tasks(event.task_seqs())?;
         let unfinished = tasks.iter().filter(|live| live.phase.code() <= Phase::Locked.code());
         Ok(unfinished.map(|live| live.seq).collect())
     }
@@ -133,5 +133,8 @@ impl RedisTables {
 
 /// When it was settled, for what time, and whose it is.
 pub(super) fn age_member(schedule: &str, fire: &Fire) -> Member {
-    Ordered::of(fire.at.micros()).and(fire.planned.micros()).and_bytes(schedule.as_bytes()).done()
+    MemberBuilder::from_i64(fire.at.micros())
+        .push_i64(fire.planned.micros())
+        .push_bytes(schedule.as_bytes())
+        .finish()
 }

@@ -10,11 +10,11 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Gated, HandlerId, Head, Live, Phase, QueueId, Waiting};
 
 use super::RedisTables;
-use crate::codec::{Member, Ordered, ordered};
-use crate::keys::{BUCKET, Index, Table, bucket};
-use crate::link::{Words, word};
+use crate::codec::{Member, MemberBuilder, decode_member_i64};
+use crate::connection::{CommandArgs, to_arg};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
+use crate::overlay::{Way, decode_list, decode_optional_bytes};
 use crate::script;
-use crate::sight::{Way, list, maybe_bytes};
 use crate::{places, rows};
 
 const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
@@ -25,20 +25,20 @@ impl RedisTables {
         let old = before.map(places::of_live).unwrap_or_default();
         let new = after.map(places::of_live).unwrap_or_default();
         for (index, member) in old.iter().filter(|place| !new.contains(place)) {
-            self.sight.remove(index.clone(), member.clone());
+            self.overlay.remove_member(index.clone(), member.clone());
         }
         for (index, member) in new.iter().filter(|place| !old.contains(place)) {
-            self.sight.add(index.clone(), member.clone());
+            self.overlay.add_member(index.clone(), member.clone());
         }
         match (after, before) {
             (Some(live), _) => {
-                let (bucket, field) = bucket(live.seq);
-                self.sight.put(Table::Tasks(bucket), field, rows::pack_live(live));
+                let (bucket, field) = bucket_and_field(live.seq);
+                self.overlay.write_row(Table::ActiveTasks(bucket), field, rows::encode_active_task(live));
                 self.document_live(live)
             }
             (None, Some(live)) => {
-                let (bucket, field) = bucket(live.seq);
-                self.sight.delete(Table::Tasks(bucket), field);
+                let (bucket, field) = bucket_and_field(live.seq);
+                self.overlay.delete_row(Table::ActiveTasks(bucket), field);
                 self.document_left(live)
             }
             (None, None) => Ok(()),
@@ -47,14 +47,17 @@ impl RedisTables {
 
     /// Changes a task that is there.
     fn change(&self, seq: TaskSeq, change: impl FnOnce(&mut Live)) -> Result<()> {
-        let before = self.sight.task(seq)?.ok_or_else(|| Fault::damaged(format!("no task {}", seq.0)))?;
+        let before = self
+            .overlay
+            .read_active_task(seq)?
+            .ok_or_else(|| Fault::damaged(format!("no task {}", seq.0)))?;
         let mut after = before.clone();
         change(&mut after);
         self.replace_task(Some(&before), Some(&after))
     }
 
     pub(super) fn find_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
-        self.sight.task(seq)
+        self.overlay.read_active_task(seq)
     }
 
     pub(super) fn add_task(&self, live: &Live) -> Result<()> {
@@ -62,7 +65,7 @@ impl RedisTables {
     }
 
     pub(super) fn remove_task(&self, live: &Live) -> Result<()> {
-        let before = self.sight.task(live.seq)?;
+        let before = self.overlay.read_active_task(live.seq)?;
         self.replace_task(before.as_ref(), None)
     }
 
@@ -129,11 +132,13 @@ impl RedisTables {
 
     pub(super) fn first_in_lane(&self, lane: i64) -> Result<Option<Head>> {
         if self.is_of_new_object(lane) {
-            self.sight.knows_empty_at_first(lane)?;
+            self.overlay.assume_lane_was_empty(lane)?;
         }
-        let Some((place, seq)) = self.sight.first_in_lane(lane)? else { return Ok(None) };
-        let live =
-            self.sight.task(seq)?.ok_or_else(|| Fault::damaged(format!("no task {} of a lane", seq.0)))?;
+        let Some((place, seq)) = self.overlay.read_lane_head(lane)? else { return Ok(None) };
+        let live = self
+            .overlay
+            .read_active_task(seq)?
+            .ok_or_else(|| Fault::damaged(format!("no task {} of a lane", seq.0)))?;
         Ok(Some(Head { place, phase: live.phase, next: Waiting::of(&live, live.due()) }))
     }
 
@@ -144,47 +149,68 @@ impl RedisTables {
     }
 
     pub(super) fn all_in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
-        let seqs = self.sight.seqs_in(&Index::Lanes, &Ordered::of(lane).done(), 2, usize::MAX)?;
-        Ok(self.sight.tasks(seqs)?.iter().map(|live| (live.seq, live.queue)).collect())
+        let seqs = self.overlay.read_task_seqs(
+            &Index::LanePositions,
+            &MemberBuilder::from_i64(lane).finish(),
+            2,
+            usize::MAX,
+        )?;
+        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|live| (live.seq, live.queue)).collect())
     }
 
     pub(super) fn crowd_active(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        self.sight.seqs_in(&Index::Crowds, &Ordered::of(crowd).and(0).done(), 2, most)
+        self.overlay.read_task_seqs(
+            &Index::ConcurrencyGroups,
+            &MemberBuilder::from_i64(crowd).push_i64(0).finish(),
+            2,
+            most,
+        )
     }
 
     pub(super) fn crowd_blocked(&self, crowd: i64) -> Result<Option<Waiting>> {
-        let blocked = self.sight.seqs_in(&Index::Crowds, &Ordered::of(crowd).and(1).done(), 2, 1)?;
-        Ok(self.sight.tasks(blocked)?.first().map(|live| Waiting::of(live, live.due())))
+        let blocked = self.overlay.read_task_seqs(
+            &Index::ConcurrencyGroups,
+            &MemberBuilder::from_i64(crowd).push_i64(1).finish(),
+            2,
+            1,
+        )?;
+        Ok(self.overlay.read_active_tasks(blocked)?.first().map(|live| Waiting::of(live, live.due())))
     }
 
     /// The first of each queue, with their events.
     pub(super) fn best_of(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
-        let wanted: Vec<(Index, usize)> =
-            shares.iter().map(|(queue, share)| (Index::Ready(*queue), (*share).max(0) as usize)).collect();
-        let found = list(self.sight.link.ask(self.ready_words(&wanted))?)?;
+        let wanted: Vec<(Index, usize)> = shares
+            .iter()
+            .map(|(queue, share)| (Index::ReadyTasks(*queue), (*share).max(0) as usize))
+            .collect();
+        let found = decode_list(self.overlay.connection.execute(self.ready_tasks_command(&wanted))?)?;
         let mut best = Vec::new();
         for ((index, most), found) in wanted.iter().zip(found) {
             let mut members = Vec::new();
-            let mut parts = list(found)?.into_iter();
+            let mut parts = decode_list(found)?.into_iter();
             while let (Some(member), Some(task), Some(event)) = (parts.next(), parts.next(), parts.next()) {
-                let Some(member) = maybe_bytes(member)? else { continue };
-                self.saw(TaskSeq(ordered(&member, 2)?), maybe_bytes(task)?, maybe_bytes(event)?)?;
+                let Some(member) = decode_optional_bytes(member)? else { continue };
+                self.saw(
+                    TaskSeq(decode_member_i64(&member, 2)?),
+                    decode_optional_bytes(task)?,
+                    decode_optional_bytes(event)?,
+                )?;
                 members.push(Member::from_slice(&member));
             }
-            for member in self.sight.merged(index, Way::Up, *most, members) {
-                best.extend(self.sight.task(TaskSeq(ordered(&member, 2)?))?);
+            for member in self.overlay.merge_written_members(index, Way::Up, *most, members) {
+                best.extend(self.overlay.read_active_task(TaskSeq(decode_member_i64(&member, 2)?))?);
             }
         }
         Ok(best)
     }
 
-    fn ready_words(&self, wanted: &[(Index, usize)]) -> Words {
-        let keys = &self.sight.keys;
-        let mut names = vec![keys.journal(), keys.named("pointsman:tasks:")];
-        let mut arguments = vec![word(BUCKET.to_string())];
+    fn ready_tasks_command(&self, wanted: &[(Index, usize)]) -> CommandArgs {
+        let keys = &self.overlay.keys;
+        let mut names = vec![keys.journal_key(), keys.with_prefix("pointsman:tasks:")];
+        let mut arguments = vec![to_arg(TASKS_PER_BUCKET.to_string())];
         for (index, most) in wanted {
-            names.push(keys.index(index));
-            arguments.push(word((most + self.sight.removed_from(index)).to_string()));
+            names.push(keys.index_key(index));
+            arguments.push(to_arg((most + self.overlay.count_removed_members(index)).to_string()));
         }
         script::READY.call(names, arguments)
     }
@@ -193,52 +219,66 @@ impl RedisTables {
     fn saw(
         &self,
         seq: TaskSeq,
-        task: Option<crate::sight::Bytes>,
-        event: Option<crate::sight::Bytes>,
+        task: Option<crate::overlay::Bytes>,
+        event: Option<crate::overlay::Bytes>,
     ) -> Result<()> {
         let Some(task) = task else { return Ok(()) };
-        if let Some((value, id)) = event.zip(rows::event_of_live(&task)?) {
-            self.sight.saw_event(id, value);
+        if let Some((value, id)) = event.zip(rows::decode_active_task_event(&task)?) {
+            self.overlay.cache_event(id, value);
         }
-        let (bucket, field) = bucket(seq);
-        self.sight.saw_row(&Table::Tasks(bucket), field, task);
+        let (bucket, field) = bucket_and_field(seq);
+        self.overlay.cache_row(&Table::ActiveTasks(bucket), field, task);
         Ok(())
     }
 
     /// All that are scheduled, by score, rank and age.
     pub(super) fn all_scheduled(&self) -> Result<Vec<Live>> {
-        let mut scheduled = self.sight.tasks(self.sight.seqs_in(&Index::Scheduled, &[], 0, usize::MAX)?)?;
+        let mut scheduled = self.overlay.read_active_tasks(self.overlay.read_task_seqs(
+            &Index::ScheduledTasks,
+            &[],
+            0,
+            usize::MAX,
+        )?)?;
         scheduled.sort_by_key(|live| (std::cmp::Reverse(live.score), live.rank, live.seq));
         Ok(scheduled)
     }
 
     pub(super) fn fallen_due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
-        let end = Ordered::of(now.micros()).and(i64::MAX).done();
-        let due =
-            self.sight.members(&Index::Due, (Bound::Unbounded, Bound::Included(&end)), Way::Up, most)?;
+        let end = MemberBuilder::from_i64(now.micros()).push_i64(i64::MAX).finish();
+        let due = self.overlay.read_members(
+            &Index::DueTasks,
+            (Bound::Unbounded, Bound::Included(&end)),
+            Way::Up,
+            most,
+        )?;
         let seqs: Vec<TaskSeq> =
-            due.iter().map(|member| ordered(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
-        Ok(self.sight.tasks(seqs)?.iter().map(|live| Waiting::of(live, live.due())).collect())
+            due.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
+        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|live| Waiting::of(live, live.due())).collect())
     }
 
     pub(super) fn first_due(&self) -> Result<Option<Timestamp>> {
-        let first = self.sight.members(&Index::Due, EVERYTHING, Way::Up, 1)?;
-        first.first().map(|member| ordered(member, 0).map(Timestamp::from_micros)).transpose()
+        let first = self.overlay.read_members(&Index::DueTasks, EVERYTHING, Way::Up, 1)?;
+        first.first().map(|member| decode_member_i64(member, 0).map(Timestamp::from_micros)).transpose()
     }
 
     pub(super) fn gated_of(&self, event: EventId) -> Result<Vec<Gated>> {
-        let seqs = self.sight.seqs_in(&Index::Gated, &Ordered::of(event.as_i64()).done(), 2, usize::MAX)?;
+        let seqs = self.overlay.read_task_seqs(
+            &Index::GatedTasks,
+            &MemberBuilder::from_i64(event.as_i64()).finish(),
+            2,
+            usize::MAX,
+        )?;
         let gated = |live: &Live| {
             let Live { lane, place, stage, .. } = *live;
             Gated { waiting: Waiting::of(live, live.due()), lane, place, stage }
         };
-        Ok(self.sight.tasks(seqs)?.iter().map(gated).collect())
+        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(gated).collect())
     }
 
     /// The numbers of an event's own tasks ascend with their stages, so that the first that is found is the first of all.
     pub(super) fn sync_ahead(&self, event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>> {
-        let Some(journaled) = self.sight.journaled(event)? else { return Ok(None) };
-        for live in self.sight.tasks(journaled.own_tasks())? {
+        let Some(journaled) = self.overlay.read_journaled_event(event)? else { return Ok(None) };
+        for live in self.overlay.read_active_tasks(journaled.task_seqs())? {
             let before = live.sync && live.stage < stage && live.phase.code() <= Phase::Locked.code();
             if before && (!fresh || (!live.life.late && self.is_untried(live.seq)?)) {
                 return Ok(Some(live.seq));
@@ -249,20 +289,25 @@ impl RedisTables {
 
     /// None of its attempts has ended otherwise than by a release.
     fn is_untried(&self, seq: TaskSeq) -> Result<bool> {
-        Ok(self.sight.attempts(seq)?.iter().all(|attempt| attempt.end == AttemptEnd::Released))
+        Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.end == AttemptEnd::Released))
     }
 
     pub(super) fn locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
-        self.sight.tasks(self.sight.seqs_in(&Index::Held(node), &[], 0, usize::MAX)?)
+        self.overlay.read_active_tasks(self.overlay.read_task_seqs(
+            &Index::LockedTasks(node),
+            &[],
+            0,
+            usize::MAX,
+        )?)
     }
 
     pub(super) fn leases_over(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
-        let end = Ordered::of(now.micros()).done();
+        let end = MemberBuilder::from_i64(now.micros()).finish();
         let over = (Bound::Unbounded, Bound::Excluded(&*end));
-        let over = self.sight.members(&Index::Leases, over, Way::Up, usize::MAX)?;
+        let over = self.overlay.read_members(&Index::LeaseExpiries, over, Way::Up, usize::MAX)?;
         let seqs: Vec<TaskSeq> =
-            over.iter().map(|member| ordered(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
-        let mut locked = self.sight.tasks(seqs)?;
+            over.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
+        let mut locked = self.overlay.read_active_tasks(seqs)?;
         locked.retain(|live| live.started.is_some_and(|started| started >= since));
         Ok(locked)
     }
@@ -270,10 +315,10 @@ impl RedisTables {
     /// The tasks of a queue in a phase, at most so many.
     fn in_phase(&self, queue: QueueId, phase: Phase, most: usize) -> Result<Vec<TaskSeq>> {
         match phase {
-            Phase::Ready => self.sight.seqs_in(&Index::Ready(queue), &[], 2, most),
+            Phase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, most),
             Phase::Locked => {
                 let mut locked = Vec::new();
-                for node in self.sight.holders()? {
+                for node in self.overlay.list_lease_holders()? {
                     let held = self.locked_by(node)?;
                     locked.extend(held.iter().filter(|live| live.queue == queue).map(|live| live.seq));
                 }
@@ -284,7 +329,9 @@ impl RedisTables {
             | Phase::Delayed
             | Phase::Scheduled
             | Phase::Halted
-            | Phase::Missing => self.sight.seqs_in(&Index::waiting(queue, phase), &[], 0, most),
+            | Phase::Missing => {
+                self.overlay.read_task_seqs(&Index::waiting_tasks(queue, phase), &[], 0, most)
+            }
         }
     }
 
@@ -300,9 +347,9 @@ impl RedisTables {
 
     pub(super) fn some_runners(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
         let mut runners = Vec::new();
-        for node in self.sight.holders()? {
+        for node in self.overlay.list_lease_holders()? {
             for live in self.locked_by(node)? {
-                if self.sight.queue_row(live.queue)?.is_some_and(|queue| queue.handler == handler) {
+                if self.overlay.read_queue(live.queue)?.is_some_and(|queue| queue.handler == handler) {
                     runners.push(live.seq);
                 }
                 if runners.len() >= most {
@@ -325,7 +372,7 @@ impl RedisTables {
             Phase::Halted,
             Phase::Missing,
         ];
-        self.sight.tasks(self.of_phases(queue, &ALL, usize::MAX)?)
+        self.overlay.read_active_tasks(self.of_phases(queue, &ALL, usize::MAX)?)
     }
 
     pub(super) fn all_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
@@ -339,7 +386,7 @@ impl RedisTables {
         self.fetch_events(&events)?;
         let mut found = Vec::new();
         for live in tasks {
-            let event = live.event.map(|id| self.sight.journaled(id)).transpose()?.flatten();
+            let event = live.event.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
             if let Some(key) = event.and_then(|found| found.event.key) {
                 found.push((Waiting::of(&live, live.due()), live.phase, key.to_string()));
             }
@@ -355,7 +402,7 @@ impl RedisTables {
             Phase::Ready => Bound::Excluded(&*member),
             _ => Bound::Unbounded,
         };
-        let index = Index::Ready(live.queue);
-        Ok(self.sight.members(&index, (Bound::Unbounded, upper), Way::Up, most)?.len() as u64)
+        let index = Index::ReadyTasks(live.queue);
+        Ok(self.overlay.read_members(&index, (Bound::Unbounded, upper), Way::Up, most)?.len() as u64)
     }
 }

@@ -8,10 +8,10 @@ use pointsman_core::Timestamp;
 use pointsman_store::error::Result;
 
 use super::RedisMove;
-use crate::link::{Words, words};
+use crate::connection::{CommandArgs, args};
 use crate::outbox::stray::{self, Objects};
+use crate::overlay::{decode_list, decode_strings};
 use crate::reader::time_of;
-use crate::sight::{list, strings};
 
 /// The key that every store has.
 const POINT: &str = "pointsman:point";
@@ -27,7 +27,7 @@ impl RedisMove {
         &self,
         form: &str,
         kind: Option<&str>,
-        found: &mut dyn FnMut(Words) -> Result<()>,
+        found: &mut dyn FnMut(CommandArgs) -> Result<()>,
     ) -> Result<()> {
         let others = self.others()?;
         self.scan(form, kind, &mut |mut keys| {
@@ -37,11 +37,11 @@ impl RedisMove {
     }
 
     /// What the keys of other stores begin with that lie among ours: this one may have no prefix, and they have one.
-    fn others(&self) -> Result<&Words> {
+    fn others(&self) -> Result<&CommandArgs> {
         if let Some(known) = self.others.get() {
             return Ok(known);
         }
-        let (own, mut others) = (self.keys().named(""), Words::new());
+        let (own, mut others) = (self.keys().with_prefix(""), CommandArgs::new());
         self.scan(&format!("*{POINT}"), Some("string"), &mut |keys| {
             let prefixes = keys.iter().filter_map(|key| key.strip_suffix(POINT.as_bytes()));
             others.extend(prefixes.filter(|prefix| *prefix != own).map(<[u8]>::to_vec));
@@ -50,16 +50,21 @@ impl RedisMove {
         Ok(self.others.get_or_init(|| others))
     }
 
-    fn scan(&self, form: &str, kind: Option<&str>, found: &mut dyn FnMut(Words) -> Result<()>) -> Result<()> {
+    fn scan(
+        &self,
+        form: &str,
+        kind: Option<&str>,
+        found: &mut dyn FnMut(CommandArgs) -> Result<()>,
+    ) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
-            let mut scan = words!["SCAN", cursor, "MATCH", self.keys().pattern(form), "COUNT", PIECE];
+            let mut scan = args!["SCAN", cursor, "MATCH", self.keys().scan_pattern(form), "COUNT", PIECE];
             if let Some(kind) = kind {
-                scan.extend(words!["TYPE", kind]);
+                scan.extend(args!["TYPE", kind]);
             }
-            let mut answer = list(self.ask(scan)?)?;
-            let keys = strings(answer.pop().unwrap_or(redis::Value::Nil))?;
-            cursor = strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
+            let mut answer = decode_list(self.execute(scan)?)?;
+            let keys = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?;
+            cursor = decode_strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
             if !keys.is_empty() {
                 found(keys)?;
             }
@@ -75,7 +80,7 @@ impl RedisMove {
         for form in ["*:events", "event.worker:*:event"] {
             self.each_key(form, Some("list"), &mut |keys| {
                 let keys = keys.into_iter().filter(|key| lists.insert(key.clone()));
-                let lengths: Vec<Words> = keys.map(|key| words!["LLEN", key]).collect();
+                let lengths: Vec<CommandArgs> = keys.map(|key| args!["LLEN", key]).collect();
                 events += self.sum(&lengths)?;
                 Ok(())
             })?;
@@ -85,14 +90,18 @@ impl RedisMove {
 
     /// Objects with events that no server looks at, so that they stay where they are however long one runs.
     pub(super) fn strays(&self) -> Result<Objects> {
-        let line =
-            strings(self.ask(words!["LRANGE", self.keys().named("objects.with.events"), "0", "-1"])?)?;
+        let line = decode_strings(self.execute(args![
+            "LRANGE",
+            self.keys().with_prefix("objects.with.events"),
+            "0",
+            "-1"
+        ])?)?;
         let (line, mut strays) = (HashSet::<Vec<u8>>::from_iter(line), Objects::new());
         self.each_key(stray::FORM, None, &mut |keys| {
-            let objects = keys.iter().filter_map(|key| stray::object_of(self.keys().name_of(key)?));
+            let objects = keys.iter().filter_map(|key| stray::object_of(self.keys().without_prefix(key)?));
             let outside: Objects = objects.filter(|object| !line.contains(object)).collect();
             for question in stray::questions(self.keys(), &outside) {
-                strays.extend(strings(self.ask(question)?)?);
+                strays.extend(decode_strings(self.execute(question)?)?);
             }
             Ok(())
         })?;
@@ -101,13 +110,13 @@ impl RedisMove {
 
     /// How many things lie aside because they are no events.
     pub(super) fn count_set_aside(&self) -> Result<u64> {
-        self.sum(&[words!["LLEN", self.keys().named("events.set.aside")]])
+        self.sum(&[args!["LLEN", self.keys().with_prefix("events.set.aside")]])
     }
 
     /// The nodes that were heard of within the last minute, by the clock of the server.
     pub(super) fn living(&self) -> Result<Vec<String>> {
-        let now = Timestamp::from_micros(time_of(self.ask(words!["TIME"])?)?);
-        let nodes = self.sight().node_rows(false)?;
+        let now = Timestamp::from_micros(time_of(self.execute(args!["TIME"])?)?);
+        let nodes = self.overlay().read_all_nodes(false)?;
         let living = nodes.into_iter().filter(|node| !node.gone && node.heard > now.minus(ALIVE));
         Ok(living.map(|node| node.name).collect())
     }
@@ -117,7 +126,7 @@ impl RedisMove {
         let mut strange = None;
         self.each_key("*", None, &mut |keys| {
             let is_strange = |key: &Vec<u8>| {
-                let name = self.keys().name_of(key).map(String::from_utf8_lossy);
+                let name = self.keys().without_prefix(key).map(String::from_utf8_lossy);
                 name.is_some_and(|name| is_of_a_store(&name))
             };
             strange = strange.take().or_else(|| keys.into_iter().find(is_strange));

@@ -100,7 +100,7 @@ impl Cells {
         Fault::damaged(format!("a row of {} holds something else than its column", self.section))
     }
 
-    pub(super) fn maybe(&mut self) -> Result<Option<i64>> {
+    pub(super) fn optional_number(&mut self) -> Result<Option<i64>> {
         match self.next() {
             Cell::Number(number) => Ok(Some(number)),
             Cell::Null => Ok(None),
@@ -109,7 +109,7 @@ impl Cells {
     }
 
     pub(super) fn number(&mut self) -> Result<i64> {
-        self.maybe()?.ok_or_else(|| self.strange())
+        self.optional_number()?.ok_or_else(|| self.strange())
     }
 
     /// A number that may be no larger than its column is in the domain.
@@ -122,7 +122,7 @@ impl Cells {
         Ok(self.number()? != 0)
     }
 
-    pub(super) fn maybe_text(&mut self) -> Result<Option<String>> {
+    pub(super) fn optional_text(&mut self) -> Result<Option<String>> {
         match self.next() {
             Cell::Text(text) => Ok(Some(text)),
             Cell::Null => Ok(None),
@@ -131,7 +131,7 @@ impl Cells {
     }
 
     pub(super) fn text(&mut self) -> Result<String> {
-        self.maybe_text()?.ok_or_else(|| self.strange())
+        self.optional_text()?.ok_or_else(|| self.strange())
     }
 
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
@@ -145,12 +145,12 @@ impl Cells {
         self.number().map(Timestamp::from_micros)
     }
 
-    pub(super) fn maybe_time(&mut self) -> Result<Option<Timestamp>> {
-        Ok(self.maybe()?.map(Timestamp::from_micros))
+    pub(super) fn optional_time(&mut self) -> Result<Option<Timestamp>> {
+        Ok(self.optional_number()?.map(Timestamp::from_micros))
     }
 
-    pub(super) fn maybe_event(&mut self) -> Result<Option<EventId>> {
-        Ok(self.maybe()?.map(EventId::from_i64))
+    pub(super) fn optional_event(&mut self) -> Result<Option<EventId>> {
+        Ok(self.optional_number()?.map(EventId::from_i64))
     }
 
     pub(super) fn tenant(&mut self) -> Result<Tenant> {

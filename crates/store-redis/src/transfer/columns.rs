@@ -10,9 +10,9 @@ use pointsman_store::transfer::Row;
 use pointsman_store::views::{EventColumns, context_text};
 
 use super::cells::{Cells, row};
-use crate::rows::Journaled;
+use crate::rows::JournaledEvent;
 
-pub(super) fn row_of_event(Journaled { event, first_task, tasks }: Journaled) -> Result<Row> {
+pub(super) fn row_of_event(JournaledEvent { event, first_task, tasks }: JournaledEvent) -> Result<Row> {
     let context = context_text(&event)?;
     Ok(row![
         event.id,
@@ -31,10 +31,10 @@ pub(super) fn row_of_event(Journaled { event, first_task, tasks }: Journaled) ->
     ])
 }
 
-pub(super) fn event_of(mut cells: Cells) -> Result<Journaled> {
-    let (id, prev, kind) = (cells.number()?, cells.maybe()?, cells.text()?);
-    let (key, sub, tenant) = (cells.maybe_text()?, cells.maybe_text()?, cells.text()?);
-    let (value, context) = (cells.text()?, cells.maybe_text()?);
+pub(super) fn event_of(mut cells: Cells) -> Result<JournaledEvent> {
+    let (id, prev, kind) = (cells.number()?, cells.optional_number()?, cells.text()?);
+    let (key, sub, tenant) = (cells.optional_text()?, cells.optional_text()?, cells.text()?);
+    let (value, context) = (cells.text()?, cells.optional_text()?);
     let columns = EventColumns {
         id,
         prev,
@@ -44,11 +44,15 @@ pub(super) fn event_of(mut cells: Cells) -> Result<Journaled> {
         tenant: &tenant,
         value: &value,
         context: context.as_deref(),
-        cause_event: cells.maybe()?,
-        cause_task: cells.maybe()?,
+        cause_event: cells.optional_number()?,
+        cause_task: cells.optional_number()?,
         depth: cells.small()?,
     };
-    Ok(Journaled { event: columns.event()?, first_task: TaskSeq(cells.number()?), tasks: cells.number()? })
+    Ok(JournaledEvent {
+        event: columns.event()?,
+        first_task: TaskSeq(cells.number()?),
+        tasks: cells.number()?,
+    })
 }
 
 /// Its due time stands there also if it has its turn, and does not tell it any more.
@@ -88,16 +92,21 @@ pub(super) fn row_of_live(live: Live, due: Timestamp) -> Row {
 
 pub(super) fn live_of(mut cells: Cells) -> Result<(Live, Timestamp)> {
     let (seq, queue, event, order) =
-        (TaskSeq(cells.number()?), cells.number()?, cells.maybe_event()?, cells.maybe()?);
+        (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?, cells.optional_number()?);
     let phase = Phase::from_code(cells.number()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
-    let (lane, place, crowd, bucket) = (cells.maybe()?, cells.maybe()?, cells.maybe()?, cells.maybe()?);
+    let (lane, place, crowd, bucket) = (
+        cells.optional_number()?,
+        cells.optional_number()?,
+        cells.optional_number()?,
+        cells.optional_number()?,
+    );
     let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
     let (score, rank, due) = (cells.number()?, cells.number()?, cells.time()?);
     let (attempt, retries, crashes, late) = (cells.small()?, cells.small()?, cells.small()?, cells.flag()?);
     let (node, fence, until, started) =
-        (cells.maybe()?, cells.maybe()?, cells.maybe_time()?, cells.maybe_time()?);
-    let (prev_sent, planned, created) = (cells.maybe_event()?, cells.maybe_time()?, cells.time()?);
-    let (reason, error) = (cells.maybe()?, cells.maybe_text()?);
+        (cells.optional_number()?, cells.optional_number()?, cells.optional_time()?, cells.optional_time()?);
+    let (prev_sent, planned, created) = (cells.optional_event()?, cells.optional_time()?, cells.time()?);
+    let (reason, error) = (cells.optional_number()?, cells.optional_text()?);
     let lease = || {
         let whole = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
         whole.map(|(node, fence)| Lease { node, fence, since: started.unwrap_or_default(), until })
@@ -158,9 +167,9 @@ pub(super) fn row_of_past(past: Past) -> Row {
 }
 
 pub(super) fn past_of(mut cells: Cells) -> Result<Past> {
-    let (seq, queue, event) = (TaskSeq(cells.number()?), cells.number()?, cells.maybe_event()?);
-    let (collection, key) = (cells.text()?, cells.maybe_text()?);
-    let state = Past::state(cells.number()?, cells.maybe()?)?;
+    let (seq, queue, event) = (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?);
+    let (collection, key) = (cells.text()?, cells.optional_text()?);
+    let state = Past::state(cells.number()?, cells.optional_number()?)?;
     let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
     let life = Life {
         state,
@@ -181,13 +190,13 @@ pub(super) fn past_of(mut cells: Cells) -> Result<Past> {
         stage,
         priority,
         life,
-        prev_sent: cells.maybe_event()?,
-        planned: cells.maybe_time()?,
+        prev_sent: cells.optional_event()?,
+        planned: cells.optional_time()?,
         created: cells.time()?,
-        started: cells.maybe_time()?,
+        started: cells.optional_time()?,
         finished: cells.time()?,
-        error: cells.maybe_text()?,
-        result: cells.maybe_text()?,
+        error: cells.optional_text()?,
+        result: cells.optional_text()?,
     })
 }
 
@@ -216,9 +225,9 @@ pub(super) fn row_of_order(Numbered { n, order }: Numbered) -> Row {
 pub(super) fn order_of(mut cells: Cells) -> Result<Numbered> {
     let (n, key, _chain, node) = (cells.number()?, cells.text()?, cells.text()?, cells.text()?);
     let (tenant, value, priority) = (cells.tenant()?, cells.text()?, cells.number()?);
-    let (planned, created, started) = (cells.maybe_time()?, cells.time()?, cells.maybe_time()?);
-    let (suspended, task) = (cells.flag()?, cells.maybe()?.map(TaskSeq));
-    let (event, depth) = (cells.maybe_event()?, cells.small()?);
+    let (planned, created, started) = (cells.optional_time()?, cells.time()?, cells.optional_time()?);
+    let (suspended, task) = (cells.flag()?, cells.optional_number()?.map(TaskSeq));
+    let (event, depth) = (cells.optional_event()?, cells.small()?);
     let order = Order {
         key: key.parse().map_err(Fault::damaged)?,
         tenant,
@@ -233,7 +242,7 @@ pub(super) fn order_of(mut cells: Cells) -> Result<Numbered> {
         task,
         running: false,
         stepped: cells.flag()?,
-        halted_by: cells.maybe()?.map(TaskSeq),
+        halted_by: cells.optional_number()?.map(TaskSeq),
         took_on_error: cells.flag()?,
     };
     Ok(Numbered { n, order })

@@ -7,12 +7,12 @@ use pointsman_store::transfer::{Cell, Page, Place, Row};
 use super::RedisMove;
 use super::cells::row;
 use super::columns::row_of_event;
-use crate::codec::{Ordered, ordered};
+use crate::codec::{MemberBuilder, decode_member_i64};
+use crate::connection::{CommandArgs, args};
 use crate::keys::Index;
-use crate::link::{Words, words};
+use crate::overlay::{Bytes, decode_integer, decode_journal_entries, decode_strings, end_of_prefix};
 use crate::read::Chunk;
-use crate::rows::{self, Journaled};
-use crate::sight::{Bytes, after_prefix, entries, int_of, strings};
+use crate::rows::{self, JournaledEvent};
 
 /// Forgotten events that lie there all the same, and how many of them unfinished tasks need.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,13 +27,19 @@ impl RedisMove {
         let standing = self.standing()?;
         let counters = standing.counters;
         let (all, old) = (self.journal_length()?, self.old()?);
-        let newest =
-            entries(self.ask(words!["XREVRANGE", self.keys().journal(), "+", "-", "COUNT", "1"])?)?;
+        let newest = decode_journal_entries(self.execute(args![
+            "XREVRANGE",
+            self.keys().journal_key(),
+            "+",
+            "-",
+            "COUNT",
+            "1"
+        ])?)?;
         let newest = newest.first().map_or(EventId::ZERO, |(id, _)| *id);
         let seen = i64::try_from(all - old.lying).map_err(Fault::damaged)?;
         Ok(row![
-            self.sight().number("realm")?.cast_signed(),
-            self.sight().number("salt")?.cast_signed(),
+            self.overlay().read_number("realm")?.cast_signed(),
+            self.overlay().read_number("salt")?.cast_signed(),
             newest.max(counters.forgotten),
             counters.forgotten,
             counters.journaled - seen,
@@ -52,7 +58,7 @@ impl RedisMove {
     }
 
     fn journal_length(&self) -> Result<u64> {
-        Ok(int_of(self.ask(words!["XLEN", self.keys().journal()])?)?.unsigned_abs())
+        Ok(decode_integer(self.execute(args!["XLEN", self.keys().journal_key()])?)?.unsigned_abs())
     }
 
     fn old(&mut self) -> Result<Old> {
@@ -87,7 +93,7 @@ impl RedisMove {
             let young = found.split_off(found.partition_point(|(id, _)| *id <= forgotten));
             let mut events = self.needed(found)?;
             for (id, bytes) in &young {
-                events.push(rows::unpack_event(*id, bytes)?);
+                events.push(rows::decode_event(*id, bytes)?);
             }
             for event in events {
                 page.push(row![event.event.id], row_of_event(event)?);
@@ -98,9 +104,9 @@ impl RedisMove {
 
     fn events_behind(&self, after: EventId, last: EventId, chunk: Chunk) -> Result<Vec<(EventId, Bytes)>> {
         let (from, to) = (format!("({after}-0"), format!("{last}-0"));
-        entries(self.ask(words![
+        decode_journal_entries(self.execute(args![
             "XRANGE",
-            self.keys().journal(),
+            self.keys().journal_key(),
             from,
             to,
             "COUNT",
@@ -109,37 +115,38 @@ impl RedisMove {
     }
 
     /// Those of these that unfinished tasks need.
-    fn needed(&self, events: Vec<(EventId, Bytes)>) -> Result<Vec<Journaled>> {
+    fn needed(&self, events: Vec<(EventId, Bytes)>) -> Result<Vec<JournaledEvent>> {
         if events.is_empty() {
             return Ok(vec![]);
         }
         let mut found = Vec::with_capacity(events.len());
         for (id, bytes) in &events {
-            found.push(rows::unpack_event(*id, bytes)?);
+            found.push(rows::decode_event(*id, bytes)?);
         }
-        let late: Vec<Words> = found.iter().map(|event| self.late_words(event.event.id)).collect();
+        let late: Vec<CommandArgs> =
+            found.iter().map(|event| self.late_tasks_command(event.event.id)).collect();
         let mut tasks: Vec<Vec<TaskSeq>> = Vec::with_capacity(found.len());
-        for (event, late) in found.iter().zip(self.sight().link.send(&late)?) {
-            let late = strings(late)?;
-            let late = late.iter().map(|member| ordered(member, 1).map(TaskSeq));
-            tasks.push(event.own_tasks().map(Ok).chain(late).collect::<Result<_>>()?);
+        for (event, late) in found.iter().zip(self.overlay().connection.execute_all(&late)?) {
+            let late = decode_strings(late)?;
+            let late = late.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq));
+            tasks.push(event.task_seqs().map(Ok).chain(late).collect::<Result<_>>()?);
         }
-        self.sight().foresee_tasks(&tasks.concat())?;
+        self.overlay().prefetch_active_tasks(&tasks.concat())?;
         let mut needed = Vec::new();
         for (event, tasks) in found.into_iter().zip(tasks) {
-            if !self.sight().tasks(tasks)?.is_empty() {
+            if !self.overlay().read_active_tasks(tasks)?.is_empty() {
                 needed.push(event);
             }
         }
-        self.sight().settle();
+        self.overlay().mark_committed();
         Ok(needed)
     }
 
     /// Asks for the late tasks of an event, unfinished or ended.
-    fn late_words(&self, event: EventId) -> Words {
-        let from = Ordered::of(event.as_i64()).done();
-        let to = after_prefix(&from).map_or(b"+".to_vec(), |end| [b"(", &*end].concat());
-        words!["ZRANGE", self.keys().index(&Index::Late), [b"[", &*from].concat(), to, "BYLEX"]
+    fn late_tasks_command(&self, event: EventId) -> CommandArgs {
+        let from = MemberBuilder::from_i64(event.as_i64()).finish();
+        let to = end_of_prefix(&from).map_or(b"+".to_vec(), |end| [b"(", &*end].concat());
+        args!["ZRANGE", self.keys().index_key(&Index::LateTasks), [b"[", &*from].concat(), to, "BYLEX"]
     }
 }
 

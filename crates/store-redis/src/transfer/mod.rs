@@ -32,12 +32,12 @@ use redis::Value;
 use self::journal::Old;
 use self::objects::Shelf;
 use crate::connect::Endpoint;
+use crate::connection::{BlockingConnection, CommandArgs};
 use crate::error::{self, OpenError};
 use crate::keys::Keys;
-use crate::link::{Link, Words};
 use crate::outbox::stray::{self, Objects};
-use crate::reader::{point_words, standing_of};
-use crate::sight::{Sight, int_of, maybe_bytes};
+use crate::overlay::{TransactionOverlay, decode_integer, decode_optional_bytes};
+use crate::reader::{read_store_state_command, standing_of};
 use crate::standing::Standing;
 use crate::tables::RedisTables;
 use crate::{check_layout, first_texts};
@@ -54,7 +54,7 @@ pub struct RedisMove {
     /// Objects that were read ahead.
     shelf: Option<Shelf>,
     /// What the keys of other stores begin with that lie among ours.
-    others: OnceCell<Words>,
+    others: OnceCell<CommandArgs>,
 }
 
 /// What is found only by looking through much. It holds until something is written.
@@ -87,7 +87,8 @@ impl RedisMove {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let (at, place) = (endpoint.to_string(), endpoint.place());
         let failed = |fault: Fault| error::unopened(&place, fault);
-        let tables = RedisTables::new(Link::new(endpoint.clone()), Keys::new(endpoint.prefix()));
+        let tables =
+            RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
         let (point, seen, others) = (Point::default(), Seen::default(), OnceCell::new());
         let mut store = Self { tables, point, seen, shelf: None, others };
         if store.is_absent().map_err(failed)? {
@@ -118,42 +119,43 @@ impl RedisMove {
         Ok(store)
     }
 
-    fn sight(&self) -> &Sight {
-        &self.tables.sight
+    fn overlay(&self) -> &TransactionOverlay {
+        &self.tables.overlay
     }
 
     fn keys(&self) -> &Keys {
-        &self.tables.sight.keys
+        &self.tables.overlay.keys
     }
 
-    fn ask(&self, words: Words) -> Result<Value> {
-        self.sight().link.ask(words)
+    fn execute(&self, args: CommandArgs) -> Result<Value> {
+        self.overlay().connection.execute(args)
     }
 
     /// Asks for numbers, and adds them up.
-    fn sum(&self, commands: &[Words]) -> Result<u64> {
-        let answers = if commands.is_empty() { vec![] } else { self.sight().link.send(commands)? };
+    fn sum(&self, commands: &[CommandArgs]) -> Result<u64> {
+        let answers =
+            if commands.is_empty() { vec![] } else { self.overlay().connection.execute_all(commands)? };
         let mut sum = 0;
         for answer in answers {
-            sum += int_of(answer)?.unsigned_abs();
+            sum += decode_integer(answer)?.unsigned_abs();
         }
         Ok(sum)
     }
 
     fn is_absent(&self) -> Result<bool> {
-        Ok(maybe_bytes(self.ask(point_words(self.sight()))?)?.is_none())
+        Ok(decode_optional_bytes(self.execute(read_store_state_command(self.overlay()))?)?.is_none())
     }
 
     /// How far everything has come.
     fn standing(&self) -> Result<Standing> {
-        standing_of(self.ask(point_words(self.sight()))?)
+        standing_of(self.execute(read_store_state_command(self.overlay()))?)
     }
 
     /// The first that is asked once both stores are open: the other may have been laid out beside this one meanwhile.
     fn find_note(&mut self) -> Result<Option<String>> {
         self.others = OnceCell::new();
-        self.sight().forget();
-        self.sight().text(NOTE)
+        self.overlay().clear();
+        self.overlay().read_text(NOTE)
     }
 
     fn has_not_changed(&self) -> Result<bool> {

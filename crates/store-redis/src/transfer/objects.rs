@@ -15,10 +15,10 @@ use pointsman_store::transfer::{Cell, Page, Place, Row};
 
 use super::RedisMove;
 use super::cells::row;
-use crate::keys::{Table, name_in_field, object_field};
-use crate::link::{Words, words};
+use crate::connection::{CommandArgs, args};
+use crate::keys::{Table, object_field, parse_object_field};
+use crate::overlay::{decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
-use crate::sight::{list, maybe_bytes, strings};
 
 /// So many objects are meant to be in a part.
 const PART: u64 = 100_000;
@@ -81,7 +81,7 @@ impl RedisMove {
     }
 
     fn count_kept(&self) -> Result<u64> {
-        self.sum(&[words!["HLEN", self.keys().table(&Table::Objects)]])
+        self.sum(&[args!["HLEN", self.keys().table_key(&Table::Objects)]])
     }
 
     fn count_heard(&mut self) -> Result<u64> {
@@ -148,18 +148,18 @@ impl RedisMove {
     fn each_kept(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
-            let mut answer = list(self.ask(words![
+            let mut answer = decode_list(self.execute(args![
                 "HSCAN",
-                self.keys().table(&Table::Objects),
+                self.keys().table_key(&Table::Objects),
                 cursor,
                 "COUNT",
                 PIECE
             ])?)?;
-            let mut found = strings(answer.pop().unwrap_or(redis::Value::Nil))?.into_iter();
+            let mut found = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?.into_iter();
             while let (Some(field), Some(packed)) = (found.next(), found.next()) {
                 take(field, packed)?;
             }
-            cursor = strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
+            cursor = decode_strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
             if cursor == b"0" {
                 return Ok(());
             }
@@ -169,20 +169,21 @@ impl RedisMove {
     /// Hands out all that are known by their last event alone. One may come twice.
     fn each_heard(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         self.each_key("*:last.event.id", Some("string"), &mut |keys| {
-            let readings: Vec<Words> = keys.iter().map(|key| self.readings(key)).collect();
-            let mut commands = vec![[&words!["MGET"], &keys[..]].concat()];
-            let objects = words!["HMGET", self.keys().table(&Table::Objects)];
+            let readings: Vec<CommandArgs> = keys.iter().map(|key| self.readings(key)).collect();
+            let mut commands = vec![[&args!["MGET"], &keys[..]].concat()];
+            let objects = args!["HMGET", self.keys().table_key(&Table::Objects)];
             let named = readings.iter().filter(|fields| !fields.is_empty());
             commands.extend(named.map(|fields| [&objects, &fields[..]].concat()));
-            let mut answers = self.sight().link.send(&commands)?.into_iter();
-            let ids = list(answers.next().unwrap_or(redis::Value::Nil))?;
+            let mut answers = self.overlay().connection.execute_all(&commands)?.into_iter();
+            let ids = decode_list(answers.next().unwrap_or(redis::Value::Nil))?;
             for (fields, id) in readings.into_iter().zip(ids).filter(|(fields, _)| !fields.is_empty()) {
-                let kept = list(answers.next().unwrap_or(redis::Value::Nil))?;
+                let kept = decode_list(answers.next().unwrap_or(redis::Value::Nil))?;
                 let known = kept.iter().any(|row| *row != redis::Value::Nil);
-                let id = maybe_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
+                let id =
+                    decode_optional_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
                 // What is no id tells nothing of an object.
                 let Some(last) = id.filter(|_| !known) else { continue };
-                let packed = rows::pack_object(&Object { number: 0, last, sent: vec![] }, EventId::ZERO);
+                let packed = rows::encode_object(&Object { number: 0, last, sent: vec![] }, EventId::ZERO);
                 fields.into_iter().try_for_each(|field| take(field, packed.clone()))?;
             }
             Ok(())
@@ -190,8 +191,8 @@ impl RedisMove {
     }
 
     /// The objects that a key may tell the last event of.
-    fn readings(&self, key: &[u8]) -> Words {
-        let name = self.keys().name_of(key).and_then(|name| name.strip_suffix(LAST));
+    fn readings(&self, key: &[u8]) -> CommandArgs {
+        let name = self.keys().without_prefix(key).and_then(|name| name.strip_suffix(LAST));
         let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else { return vec![] };
         let of_default = Some((Tenant::default(), name));
         let of_another =
@@ -204,10 +205,10 @@ impl RedisMove {
 }
 
 fn row_of_object(field: &[u8], packed: &[u8]) -> Result<Row> {
-    let (tenant, key) = name_in_field(field)?;
-    let object = rows::unpack_object(packed)?;
+    let (tenant, key) = parse_object_field(field)?;
+    let object = rows::decode_object(packed)?;
     let (last, checked): (EventId, EventId) =
-        (object.last, rows::unpack_checked(packed)?.unwrap_or(EventId::ZERO));
+        (object.last, rows::decode_object_check(packed)?.unwrap_or(EventId::ZERO));
     Ok(row![tenant.to_string(), key, object.number, last, object.encode_sent(), checked])
 }
 

@@ -13,12 +13,12 @@ use super::RedisMove;
 use super::cells::row;
 use super::columns::row_of_line;
 use super::tasks::Kind;
-use crate::codec::digits;
-use crate::keys::{Table, bucket};
-use crate::link::{Words, words};
-use crate::lookup::number_of;
+use crate::codec::decimal_field;
+use crate::connection::{CommandArgs, args};
+use crate::keys::{Table, bucket_and_field};
+use crate::lookup::parse_number;
+use crate::overlay::{CacheFetch, decode_integer, decode_strings};
 use crate::rows;
-use crate::sight::{Question, int_of, strings};
 
 /// So many rows are asked for at a time.
 const PIECE: i64 = 500;
@@ -34,7 +34,7 @@ pub(super) enum Of {
 /// Some rows of a task that are asked for together.
 struct Ask {
     task: TaskSeq,
-    words: Words,
+    args: CommandArgs,
     /// Of a log, the number of the first line.
     first: i64,
     rows: i64,
@@ -101,8 +101,8 @@ impl RedisMove {
             asks.extend(ask_for(of, task, &key, size, after));
         }
         for together in grouped(asks) {
-            let commands: Vec<Words> = together.iter().map(|ask| ask.words.clone()).collect();
-            for (ask, answer) in together.iter().zip(self.sight().link.send(&commands)?) {
+            let commands: Vec<CommandArgs> = together.iter().map(|ask| ask.args.clone()).collect();
+            for (ask, answer) in together.iter().zip(self.overlay().connection.execute_all(&commands)?) {
                 let resumed = kind == start.kind && ask.task == start.task;
                 for (number, row) in read_answer(of, ask, answer)? {
                     // A page may have ended in the middle of a task.
@@ -122,7 +122,7 @@ impl RedisMove {
     fn sizes(&self, of: Of, tasks: &[TaskSeq]) -> Result<Vec<(TaskSeq, Vec<u8>, i64)>> {
         let keys: Vec<(TaskSeq, Vec<u8>)> = match of {
             Of::Attempts => {
-                tasks.iter().map(|task| (*task, self.keys().table(&Table::Attempts(*task)))).collect()
+                tasks.iter().map(|task| (*task, self.keys().table_key(&Table::Attempts(*task)))).collect()
             }
             Of::Logs => {
                 let mut keys = self.log_keys(tasks)?;
@@ -136,10 +136,10 @@ impl RedisMove {
         if keys.is_empty() {
             return Ok(vec![]);
         }
-        let commands: Vec<Words> = keys.iter().map(|(_, key)| words![command, key]).collect();
+        let commands: Vec<CommandArgs> = keys.iter().map(|(_, key)| args![command, key]).collect();
         let mut sizes = Vec::new();
-        for ((task, key), answer) in keys.into_iter().zip(self.sight().link.send(&commands)?) {
-            let size = int_of(answer)?;
+        for ((task, key), answer) in keys.into_iter().zip(self.overlay().connection.execute_all(&commands)?) {
+            let size = decode_integer(answer)?;
             if size > 0 {
                 sizes.push((task, key, size));
             }
@@ -149,50 +149,50 @@ impl RedisMove {
 
     /// Where the logs of these tasks are, wherever they lie. Nothing may have been written in this transaction yet.
     pub(super) fn log_keys(&self, tasks: &[TaskSeq]) -> Result<HashMap<TaskSeq, Vec<u8>>> {
-        let sight = self.sight();
+        let overlay = self.overlay();
         self.know_names()?;
         let mut keys = HashMap::with_capacity(tasks.len());
         for tasks in tasks.chunks(NAMED) {
             let rows = tasks.iter().flat_map(|task| {
-                let (bucket, field) = bucket(*task);
+                let (bucket, field) = bucket_and_field(*task);
                 [
-                    Question::Row(Table::Tasks(bucket), field.clone()),
-                    Question::Row(Table::Ended(bucket), field),
+                    CacheFetch::Row(Table::ActiveTasks(bucket), field.clone()),
+                    CacheFetch::Row(Table::ArchivedTasks(bucket), field),
                 ]
             });
-            sight.look(rows.collect())?;
+            overlay.fetch(rows.collect())?;
             let mut around = Vec::new();
-            for live in sight.tasks(tasks.iter().copied())? {
-                around.extend(live.event.map(Question::Event));
-                around.extend(live.order.map(|n| Question::Row(Table::Orders, digits(n))));
+            for live in overlay.read_active_tasks(tasks.iter().copied())? {
+                around.extend(live.event.map(CacheFetch::Event));
+                around.extend(live.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
             }
-            sight.look(around)?;
+            overlay.fetch(around)?;
             for task in tasks {
-                keys.extend(sight.task_id(*task)?.map(|id| (*task, sight.keys.log(&id))));
+                keys.extend(overlay.read_task_id(*task)?.map(|id| (*task, overlay.keys.task_log_key(&id))));
             }
             // Events are forgotten, and names are not.
-            sight.settle();
+            overlay.mark_committed();
         }
         Ok(keys)
     }
 
     /// Sees to it that the names of queues and handlers are known.
     pub(super) fn know_names(&self) -> Result<()> {
-        let tables = [Table::Texts, Table::Queues, Table::Counts, Table::Handlers];
-        self.sight().look(tables.into_iter().map(Question::Table).collect())
+        let tables = [Table::Texts, Table::Queues, Table::QueueCounts, Table::Handlers];
+        self.overlay().fetch(tables.into_iter().map(CacheFetch::Table).collect())
     }
 }
 
 /// Asks for all rows of a task; of a log, for those behind a number, some lines at a time.
 fn ask_for(of: Of, task: TaskSeq, key: &[u8], size: i64, after: i64) -> Vec<Ask> {
     match of {
-        Of::Attempts => vec![Ask { task, words: words!["HGETALL", key], first: 0, rows: size }],
+        Of::Attempts => vec![Ask { task, args: args!["HGETALL", key], first: 0, rows: size }],
         Of::Logs => {
             let firsts = (after + 1..size).step_by(PIECE as usize);
             let ask = |first: i64| {
                 let last = (first + PIECE).min(size) - 1;
-                let words = words!["ZRANGE", key, first.to_string(), last.to_string()];
-                Ask { task, words, first, rows: last + 1 - first }
+                let args = args!["ZRANGE", key, first.to_string(), last.to_string()];
+                Ask { task, args, first, rows: last + 1 - first }
             };
             firsts.map(ask).collect()
         }
@@ -216,7 +216,7 @@ fn grouped(asks: Vec<Ask>) -> Vec<Vec<Ask>> {
 
 /// The rows, each with its number within its task, in the order of these.
 fn read_answer(of: Of, ask: &Ask, answer: Value) -> Result<Vec<(i64, Row)>> {
-    let found = strings(answer)?;
+    let found = decode_strings(answer)?;
     match of {
         Of::Attempts => {
             let (pairs, _) = found.as_chunks::<2>();
@@ -227,7 +227,7 @@ fn read_answer(of: Of, ask: &Ask, answer: Value) -> Result<Vec<(i64, Row)>> {
         }
         Of::Logs => {
             let line = |(n, json): (i64, &Vec<u8>)| {
-                let line: LogLine = rows::of_json(json)?;
+                let line: LogLine = rows::decode_json(json)?;
                 Ok((n, row_of_line(ask.task, n, line)))
             };
             (ask.first..).zip(&found).map(line).collect()
@@ -236,8 +236,8 @@ fn read_answer(of: Of, ask: &Ask, answer: Value) -> Result<Vec<(i64, Row)>> {
 }
 
 fn attempt(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, Row)> {
-    let number = number_of(number)?;
-    let attempt = rows::unpack_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
+    let number = parse_number(number)?;
+    let attempt = rows::decode_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
     let (started, ended, how) = (attempt.started_at, attempt.ended_at, end_code(attempt.end));
     Ok((number, row![task, number, started, ended, how, attempt.error]))
 }

@@ -14,13 +14,13 @@ use super::columns::{row_of_ended_order, row_of_order, row_of_rule};
 use super::of_tasks::Of;
 use super::tasks::Kind;
 use crate::FIRST_TOKEN;
-use crate::codec::{Member, Unpacker, ordered};
+use crate::codec::{Member, RowDecoder, decode_member_i64};
+use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table};
-use crate::link::{Words, words};
-use crate::lookup::{HandlerEntry, number_of};
+use crate::lookup::{StoredHandler, parse_number};
+use crate::overlay::{Bytes, Way, decode_list, decode_optional_bytes};
 use crate::read::Chunk;
-use crate::rows::{self, NodeRow, of_text};
-use crate::sight::{Bytes, Way, list, maybe_bytes};
+use crate::rows::{self, NodeRow, decode_text};
 use crate::tables::schedules::Entry;
 
 /// What a store keeps for itself.
@@ -49,7 +49,7 @@ impl RedisMove {
         if let Some(count) = self.seen.counts.get(&section) {
             return Ok(Some(*count));
         }
-        let length = |table: Table| words!["HLEN", self.keys().table(&table)];
+        let length = |table: Table| args!["HLEN", self.keys().table_key(&table)];
         let count = match section {
             Section::Counters => 1,
             Section::Texts => self.texts()?.len() as u64,
@@ -57,7 +57,7 @@ impl RedisMove {
             Section::Queues => self.sum(&[length(Table::Queues)])?,
             Section::Chains => self.sum(&[length(Table::Chains)])?,
             Section::Rules => self.sum(&[length(Table::Rules)])?,
-            Section::Files => self.sum(&[length(Table::Files)])?,
+            Section::Files => self.sum(&[length(Table::FileDigests)])?,
             Section::Nodes => self.sum(&[length(Table::Nodes)])?,
             Section::Schedules => self.sum(&[length(Table::Schedules)])?,
             Section::Journal => self.count_events()?,
@@ -68,9 +68,9 @@ impl RedisMove {
             Section::History => self.count_tasks(Kind::Ended)?,
             Section::Attempts => self.count_of_tasks(Of::Attempts)?,
             Section::Logs => self.count_of_tasks(Of::Logs)?,
-            Section::Answers => self.sum(&[length(Table::Answers)])?,
-            Section::Fires => self.sum(&[words!["ZCARD", self.keys().index(&Index::FiresByAge)]])?,
-            Section::Deeds => self.sum(&[length(Table::Deeds)])?,
+            Section::Answers => self.sum(&[length(Table::IdempotencyRecords)])?,
+            Section::Fires => self.sum(&[args!["ZCARD", self.keys().index_key(&Index::FiresByAge)]])?,
+            Section::Deeds => self.sum(&[length(Table::AuditEntries)])?,
             Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => return Ok(None),
         };
         self.seen.counts.insert(section, count);
@@ -80,7 +80,7 @@ impl RedisMove {
     pub(super) fn read_rows(&mut self, section: Section, after: Option<&Place>) -> Result<Page> {
         if after.is_none() {
             // What was written is looked at, and not what is remembered of it.
-            self.sight().forget();
+            self.overlay().clear();
         }
         match section {
             Section::Counters => Ok(Page::single(self.counters()?, after)),
@@ -88,7 +88,9 @@ impl RedisMove {
             Section::Handlers => Ok(listed(self.handlers()?, after)),
             Section::Queues => Ok(listed(self.queues()?, after)),
             Section::Chains => Ok(listed(self.chains()?, after)),
-            Section::Rules => Ok(listed(self.sight().rules()?.into_iter().map(row_of_rule).collect(), after)),
+            Section::Rules => {
+                Ok(listed(self.overlay().read_rules()?.into_iter().map(row_of_rule).collect(), after))
+            }
             Section::Files => Ok(listed(self.files()?, after)),
             Section::Nodes => Ok(listed(self.nodes()?, after)),
             Section::Schedules => Ok(listed(self.schedules()?, after)),
@@ -102,7 +104,9 @@ impl RedisMove {
             Section::History => self.read_tasks(Kind::Ended, after),
             Section::Attempts => self.read_of_tasks(Of::Attempts, after),
             Section::Logs => self.read_of_tasks(Of::Logs, after),
-            Section::Answers => self.along(&Index::AnswersByAge, after, &|found| self.answers(found)),
+            Section::Answers => {
+                self.along(&Index::IdempotencyRecordsByAge, after, &|found| self.answers(found))
+            }
             Section::Fires => self.along(&Index::FiresByAge, after, &|found| self.fires(found)),
             Section::Deeds => Ok(listed(self.deeds()?, after)),
             Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => Ok(Page::default()),
@@ -111,9 +115,9 @@ impl RedisMove {
 
     /// All rows of a small table, by field.
     fn all(&self, table: Table) -> Result<Vec<(String, Bytes)>> {
-        let found = self.sight().all(table)?;
+        let found = self.overlay().read_table(table)?;
         let mut rows: Vec<(String, Bytes)> =
-            found.into_iter().map(|(field, row)| Ok((of_text(&field)?, row))).collect::<Result<_>>()?;
+            found.into_iter().map(|(field, row)| Ok((decode_text(&field)?, row))).collect::<Result<_>>()?;
         rows.sort_unstable();
         Ok(rows)
     }
@@ -121,20 +125,20 @@ impl RedisMove {
     fn texts(&self) -> Result<Vec<Row>> {
         let texts = self.all(Table::Texts)?.into_iter();
         let texts = texts.filter(|(name, _)| !OWN_TEXTS.contains(&name.as_str()));
-        texts.map(|(name, text)| Ok(row![name, of_text(&text)?])).collect()
+        texts.map(|(name, text)| Ok(row![name, decode_text(&text)?])).collect()
     }
 
     fn handlers(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
-        for (id, bytes) in self.sight().numbered(Table::Handlers)? {
-            let HandlerEntry { def, .. } = rows::of_json(&bytes)?;
+        for (id, bytes) in self.overlay().read_numbered_rows(Table::Handlers)? {
+            let StoredHandler { def, .. } = rows::decode_json(&bytes)?;
             let name = def.name.to_string();
-            let RawHandler { def, defined } = rows::of_json(&bytes)?;
-            let text = |table, none: &str| match self.sight().row(table, id.to_string())? {
-                Some(bytes) => of_text(&bytes),
+            let RawHandler { def, defined } = rows::decode_json(&bytes)?;
+            let text = |table, none: &str| match self.overlay().read_row(table, id.to_string())? {
+                Some(bytes) => decode_text(&bytes),
                 None => Ok(none.to_string()),
             };
-            let (pace, gaps) = (text(Table::Paces, "")?, text(Table::Gaps, "[]")?);
+            let (pace, gaps) = (text(Table::RateLimiters, "")?, text(Table::HandlerGaps, "[]")?);
             rows.push(row![id, name, def.get(), defined, pace, gaps]);
         }
         Ok(rows)
@@ -146,30 +150,30 @@ impl RedisMove {
             let (tenant, of) = (queue.tenant.as_str(), queue.of.text());
             row![queue.id, queue.handler, tenant, of, ready, waiting, scheduled, running, halted, missing]
         };
-        Ok(self.sight().queue_rows()?.into_iter().map(row).collect())
+        Ok(self.overlay().read_queues()?.into_iter().map(row).collect())
     }
 
     fn chains(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (path, bytes) in self.all(Table::Chains)? {
-            let RawChain { chain, defined, state } = rows::of_json(&bytes)?;
-            let pending = self.sight().row(Table::Pending, &path)?;
-            let pending = pending.map(|after| number_of(&after)).transpose()?;
+            let RawChain { chain, defined, state } = rows::decode_json(&bytes)?;
+            let pending = self.overlay().read_row(Table::PendingChainUpdates, &path)?;
+            let pending = pending.map(|after| parse_number(&after)).transpose()?;
             rows.push(row![path, chain.get(), defined, state.get(), pending]);
         }
         Ok(rows)
     }
 
     fn files(&self) -> Result<Vec<Row>> {
-        let files = self.all(Table::Files)?.into_iter();
-        files.map(|(key, digest)| Ok(row![key, of_text(&digest)?])).collect()
+        let files = self.all(Table::FileDigests)?.into_iter();
+        files.map(|(key, digest)| Ok(row![key, decode_text(&digest)?])).collect()
     }
 
     /// Of those that had not left it is not told when they were heard of: where they are moved to they are not.
     fn nodes(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
-        for (id, bytes) in self.sight().numbered(Table::Nodes)? {
-            let NodeRow { name, joined, heard, gone, abilities } = NodeRow::unpack(&bytes)?;
+        for (id, bytes) in self.overlay().read_numbered_rows(Table::Nodes)? {
+            let NodeRow { name, joined, heard, gone, abilities } = NodeRow::decode(&bytes)?;
             rows.push(row![id, name, joined, if gone { heard } else { 0 }, gone, abilities]);
         }
         Ok(rows)
@@ -178,7 +182,7 @@ impl RedisMove {
     fn schedules(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (name, bytes) in self.all(Table::Schedules)? {
-            let Entry { row, last_event } = Entry::unpack(&bytes)?;
+            let Entry { row, last_event } = Entry::decode(&bytes)?;
             rows.push(row![name, row.expression, row.settled, row.unmet, last_event, row.named]);
         }
         Ok(rows)
@@ -187,11 +191,11 @@ impl RedisMove {
     /// They are few: people do them.
     fn deeds(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
-        for (n, bytes) in self.sight().numbered(Table::Deeds)? {
-            let deed = rows::unpack_deed(&bytes)?;
+        for (n, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
+            let deed = rows::decode_audit_entry(&bytes)?;
             rows.push(row![n, deed.at, deed.by, deed.action, deed.what, deed.detail]);
         }
-        self.sight().settle();
+        self.overlay().mark_committed();
         Ok(rows)
     }
 
@@ -204,7 +208,8 @@ impl RedisMove {
         let (mut page, mut chunk) = (Page::default(), Chunk::of(usize::MAX));
         while !page.is_full() {
             let lower = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let members = self.sight().members(index, (lower, Bound::Unbounded), Way::Up, chunk.size())?;
+            let members =
+                self.overlay().read_members(index, (lower, Bound::Unbounded), Way::Up, chunk.size())?;
             let Some(last) = members.last() else { break };
             after = Some(last.to_vec());
             let mut weight = 0;
@@ -218,36 +223,39 @@ impl RedisMove {
     }
 
     fn fetch(&self, table: &Table, fields: &[Vec<u8>]) -> Result<Vec<Bytes>> {
-        let found = list(self.ask([&words!["HMGET", self.keys().table(table)], fields].concat())?)?;
-        found.into_iter().map(|value| maybe_bytes(value)?.ok_or_else(gone)).collect()
+        let found =
+            decode_list(self.execute([&args!["HMGET", self.keys().table_key(table)], fields].concat())?)?;
+        found.into_iter().map(|value| decode_optional_bytes(value)?.ok_or_else(gone)).collect()
     }
 
     fn orders(&self, keys: &[Member]) -> Result<Vec<Row>> {
-        let keys: Words = keys.iter().map(|key| key.to_vec()).collect();
-        let numbers = self.fetch(&Table::OrderNames, &keys)?;
-        let fields: Words = numbers.iter().map(|n| n.to_vec()).collect();
+        let keys: CommandArgs = keys.iter().map(|key| key.to_vec()).collect();
+        let numbers = self.fetch(&Table::OrderNumbers, &keys)?;
+        let fields: CommandArgs = numbers.iter().map(|n| n.to_vec()).collect();
         let orders = self.fetch(&Table::Orders, &fields)?;
-        let row = |(n, row): (&Bytes, &Bytes)| Ok(row_of_order(rows::unpack_order(number_of(n)?, row)?));
+        let row = |(n, row): (&Bytes, &Bytes)| Ok(row_of_order(rows::decode_order(parse_number(n)?, row)?));
         numbers.iter().zip(&orders).map(row).collect()
     }
 
     fn ended_orders(&self, members: &[Member]) -> Result<Vec<Row>> {
-        let fields: Words =
+        let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let found = self.fetch(&Table::EndedOrders, &fields)?;
-        found.iter().map(|row| Ok(row_of_ended_order(rows::unpack_ended_order(row)?))).collect()
+        found.iter().map(|row| Ok(row_of_ended_order(rows::decode_ended_order(row)?))).collect()
     }
 
     fn answers(&self, members: &[Member]) -> Result<Vec<Row>> {
-        let fields: Words =
+        let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let mut rows = Vec::with_capacity(fields.len());
-        for ((member, field), row) in members.iter().zip(&fields).zip(self.fetch(&Table::Answers, &fields)?) {
-            let field = of_text(field)?;
+        for ((member, field), row) in
+            members.iter().zip(&fields).zip(self.fetch(&Table::IdempotencyRecords, &fields)?)
+        {
+            let field = decode_text(field)?;
             let (tenant, key) = field.split_once('/').ok_or_else(gone)?;
-            let mut row = Unpacker::new(&row);
+            let mut row = RowDecoder::new(&row);
             let (digest, answer) = (row.bytes()?.to_vec(), row.text()?);
-            rows.push(row![tenant, key, digest, answer, ordered(member, 0)?]);
+            rows.push(row![tenant, key, digest, answer, decode_member_i64(member, 0)?]);
         }
         Ok(rows)
     }
@@ -256,14 +264,14 @@ impl RedisMove {
         let mut names = Vec::with_capacity(members.len());
         let mut commands = Vec::with_capacity(members.len());
         for member in members {
-            let schedule = of_text(member.get(16..).unwrap_or_default())?;
-            let key = self.keys().table(&Table::Fires(schedule.clone()));
-            commands.push(words!["HGET", key, ordered(member, 1)?.to_string()]);
+            let schedule = decode_text(member.get(16..).unwrap_or_default())?;
+            let key = self.keys().table_key(&Table::Fires(schedule.clone()));
+            commands.push(args!["HGET", key, decode_member_i64(member, 1)?.to_string()]);
             names.push(schedule);
         }
         let mut rows = Vec::with_capacity(members.len());
-        for (schedule, found) in names.into_iter().zip(self.sight().link.send(&commands)?) {
-            let fire = rows::unpack_fire(&maybe_bytes(found)?.ok_or_else(gone)?)?;
+        for (schedule, found) in names.into_iter().zip(self.overlay().connection.execute_all(&commands)?) {
+            let fire = rows::decode_fire(&decode_optional_bytes(found)?.ok_or_else(gone)?)?;
             let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
             let task = fire.task.as_ref().map(|task| task.as_str());
             rows.push(row![schedule, fire.planned, fire.at, outcome, fire.event, task]);

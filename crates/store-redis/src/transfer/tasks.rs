@@ -9,12 +9,12 @@ use pointsman_store::transfer::{Cell, Page, Place};
 use super::RedisMove;
 use super::cells::row;
 use super::columns::{row_of_live, row_of_past};
-use crate::codec::{Ordered, ordered};
-use crate::keys::{BUCKET, Index, Table, bucket};
-use crate::link::{Words, words};
-use crate::lookup::{bucket_number, number_of};
+use crate::codec::{MemberBuilder, decode_member_i64};
+use crate::connection::{CommandArgs, args};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
+use crate::lookup::{bucket_of_task, parse_number};
+use crate::overlay::{Bytes, Way, decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
-use crate::sight::{Bytes, Way, list, maybe_bytes, strings};
 
 /// So many buckets are asked for at a time.
 const BUCKETS: usize = 256;
@@ -30,15 +30,15 @@ pub(super) enum Kind {
 impl Kind {
     fn buckets(self) -> Index {
         match self {
-            Self::Unfinished => Index::TaskBuckets,
-            Self::Ended => Index::EndedBuckets,
+            Self::Unfinished => Index::ActiveTaskBuckets,
+            Self::Ended => Index::ArchivedTaskBuckets,
         }
     }
 
     fn table(self, bucket: i64) -> Table {
         match self {
-            Self::Unfinished => Table::Tasks(bucket),
-            Self::Ended => Table::Ended(bucket),
+            Self::Unfinished => Table::ActiveTasks(bucket),
+            Self::Ended => Table::ArchivedTasks(bucket),
         }
     }
 }
@@ -51,8 +51,8 @@ impl RedisMove {
             let buckets = self.buckets_from(kind, from)?;
             let Some(last) = buckets.last() else { return Ok(count) };
             from = last + 1;
-            let length = |bucket: &i64| words!["HLEN", self.keys().table(&kind.table(*bucket))];
-            count += self.sum(&buckets.iter().map(length).collect::<Vec<Words>>())?;
+            let length = |bucket: &i64| args!["HLEN", self.keys().table_key(&kind.table(*bucket))];
+            count += self.sum(&buckets.iter().map(length).collect::<Vec<CommandArgs>>())?;
         }
     }
 
@@ -64,11 +64,11 @@ impl RedisMove {
             for row in self.rows_of(kind, batch)? {
                 let (seq, row) = match kind {
                     Kind::Unfinished => {
-                        let (live, due) = rows::unpack_live_due(&row)?;
+                        let (live, due) = rows::decode_active_task_with_due(&row)?;
                         (live.seq, row_of_live(live, due))
                     }
                     Kind::Ended => {
-                        let past = rows::unpack_past(&row)?;
+                        let past = rows::decode_archived_task(&row)?;
                         (past.seq, row_of_past(past))
                     }
                 };
@@ -87,14 +87,16 @@ impl RedisMove {
         from: TaskSeq,
         take: &mut dyn FnMut(&[TaskSeq]) -> Result<bool>,
     ) -> Result<bool> {
-        let mut next = bucket_number(from);
+        let mut next = bucket_of_task(from);
         loop {
             let buckets = self.buckets_from(kind, next)?;
             let Some(last) = buckets.last() else { return Ok(true) };
             next = last + 1;
             for bucket in buckets {
-                let fields = strings(self.ask(words!["HKEYS", self.keys().table(&kind.table(bucket))])?)?;
-                let number = |field: &Vec<u8>| Ok(TaskSeq(bucket * BUCKET + number_of(field)?));
+                let fields = decode_strings(
+                    self.execute(args!["HKEYS", self.keys().table_key(&kind.table(bucket))])?,
+                )?;
+                let number = |field: &Vec<u8>| Ok(TaskSeq(bucket * TASKS_PER_BUCKET + parse_number(field)?));
                 let mut seqs: Vec<TaskSeq> = fields.iter().map(number).collect::<Result<_>>()?;
                 seqs.retain(|seq| *seq >= from);
                 seqs.sort_unstable();
@@ -108,18 +110,18 @@ impl RedisMove {
     }
 
     fn buckets_from(&self, kind: Kind, from: i64) -> Result<Vec<i64>> {
-        let lower = Ordered::of(from).done();
+        let lower = MemberBuilder::from_i64(from).finish();
         let bounds = (Bound::Included(&*lower), Bound::Unbounded);
-        let members = self.sight().members(&kind.buckets(), bounds, Way::Up, BUCKETS)?;
-        members.iter().map(|member| ordered(member, 0)).collect()
+        let members = self.overlay().read_members(&kind.buckets(), bounds, Way::Up, BUCKETS)?;
+        members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }
 
     /// The rows of tasks that lie in one bucket.
     fn rows_of(&self, kind: Kind, tasks: &[TaskSeq]) -> Result<Vec<Bytes>> {
         let Some(first) = tasks.first() else { return Ok(vec![]) };
-        let mut words = words!["HMGET", self.keys().table(&kind.table(bucket_number(*first)))];
-        words.extend(tasks.iter().map(|seq| bucket(*seq).1.into_vec()));
-        let row = |value| maybe_bytes(value)?.ok_or_else(|| Fault::damaged("a task that is gone"));
-        list(self.ask(words)?)?.into_iter().map(row).collect()
+        let mut args = args!["HMGET", self.keys().table_key(&kind.table(bucket_of_task(*first)))];
+        args.extend(tasks.iter().map(|seq| bucket_and_field(*seq).1.into_vec()));
+        let row = |value| decode_optional_bytes(value)?.ok_or_else(|| Fault::damaged("a task that is gone"));
+        decode_list(self.execute(args)?)?.into_iter().map(row).collect()
     }
 }

@@ -17,13 +17,13 @@ use super::cells::Cells;
 use super::columns::{ended_order_of, event_of, line_of, live_of, order_of, past_of, rule_of};
 use super::read::{RawChain, RawHandler};
 use super::{RedisMove, Seen};
-use crate::codec::Ordered;
+use crate::codec::MemberBuilder;
+use crate::connection::args;
 use crate::error::refused;
-use crate::keys::{Index, Table, bucket};
-use crate::link::words;
-use crate::memory::Memory;
-use crate::rows::{self, Journaled, NodeRow};
-use crate::sight::{Way, text_of};
+use crate::keys::{Index, Table, bucket_and_field};
+use crate::memory_usage::MemoryUsage;
+use crate::overlay::{Way, decode_text_reply};
+use crate::rows::{self, JournaledEvent, NodeRow};
 use crate::standing::Standing;
 use crate::tables::schedules::Entry;
 
@@ -36,7 +36,7 @@ impl RedisMove {
         self.has_room()?;
         self.in_transaction(|store| {
             store.put_rows(section, rows)?;
-            store.sight().put(Table::Texts, NOTE, note.into());
+            store.overlay().write_row(Table::Texts, NOTE, note.into());
             Ok(())
         })
     }
@@ -46,7 +46,7 @@ impl RedisMove {
         self.in_transaction(|store| {
             let next_due = store.tables.earliest_due()?;
             store.tables.change_standing(|standing| standing.counters.next_due = next_due);
-            store.sight().delete(Table::Texts, NOTE);
+            store.overlay().delete_row(Table::Texts, NOTE);
             Ok(())
         })
     }
@@ -70,8 +70,8 @@ impl RedisMove {
 
     /// A commit is taken however full the server is, so that nodes can work off what there is. A move would fill it.
     fn has_room(&self) -> Result<()> {
-        let figures = text_of(self.ask(words!["INFO", "memory"])?)?;
-        match Memory::of(&figures).full() {
+        let info = decode_text_reply(self.execute(args!["INFO", "memory"])?)?;
+        match MemoryUsage::parse(&info).describe_full() {
             Some(reason) => Err(refused(reason)),
             None => Ok(()),
         }
@@ -86,7 +86,7 @@ impl RedisMove {
             Section::Queues => cells.try_for_each(|row| self.put_queue(row?)),
             Section::Chains => cells.try_for_each(|row| self.put_chain(row?)),
             Section::Rules => cells.try_for_each(|row| self.tables.put_rule(&rule_of(row?)?)),
-            Section::Files => cells.try_for_each(|row| self.put_text(Table::Files, row?)),
+            Section::Files => cells.try_for_each(|row| self.put_text(Table::FileDigests, row?)),
             Section::Nodes => cells.try_for_each(|row| self.put_node(row?)),
             Section::Schedules => cells.try_for_each(|row| self.put_schedule(row?)),
             Section::Journal => cells.try_for_each(|row| self.put_event(row?)),
@@ -132,40 +132,53 @@ impl RedisMove {
         };
         let nodes = row.number()?;
         for (name, number) in [("realm", realm), ("salt", salt)] {
-            self.sight().put(Table::Texts, name, number.to_string().into_bytes());
+            self.overlay().write_row(Table::Texts, name, number.to_string().into_bytes());
         }
         self.tables.change_standing(|standing| {
             *standing = Standing { counters, nodes, queues: 0, deeds: 0, ..standing.clone() };
         });
         self.clear()?;
         if unseen > 0 {
-            self.sight().add(Index::Marks, Ordered::of(unseen).and(forgotten.as_i64()).done());
+            self.overlay().add_member(
+                Index::EventNumberSamples,
+                MemberBuilder::from_i64(unseen).push_i64(forgotten.as_i64()).finish(),
+            );
         }
         Ok(())
     }
 
     /// Where nothing is remembered, forgotten events may lie all the same.
     fn clear(&self) -> Result<()> {
-        for mark in self.sight().members(&Index::Marks, EVERYTHING, Way::Up, usize::MAX)? {
-            self.sight().remove(Index::Marks, mark);
+        for mark in
+            self.overlay().read_members(&Index::EventNumberSamples, EVERYTHING, Way::Up, usize::MAX)?
+        {
+            self.overlay().remove_member(Index::EventNumberSamples, mark);
         }
-        self.sight().also(words!["DEL", self.keys().journal(), self.keys().index(&Index::Caused)]);
+        self.overlay().add_command(args![
+            "DEL",
+            self.keys().journal_key(),
+            self.keys().index_key(&Index::CausedEvents)
+        ]);
         Ok(())
     }
 
     fn put_text(&self, table: Table, mut row: Cells) -> Result<()> {
-        self.sight().put(table, row.text()?, row.text()?.into_bytes());
+        self.overlay().write_row(table, row.text()?, row.text()?.into_bytes());
         Ok(())
     }
 
     fn put_handler(&self, mut row: Cells) -> Result<()> {
         let (id, _name, def, defined) = (row.number()?.to_string(), row.text()?, row.text()?, row.flag()?);
         let (pace, gaps) = (row.text()?, row.text()?);
-        self.sight().put(Table::Handlers, &id, rows::json(&RawHandler { def: raw(def)?, defined })?);
+        self.overlay().write_row(
+            Table::Handlers,
+            &id,
+            rows::encode_json(&RawHandler { def: raw(def)?, defined })?,
+        );
         if !pace.is_empty() {
-            self.sight().put(Table::Paces, &id, pace.into_bytes());
+            self.overlay().write_row(Table::RateLimiters, &id, pace.into_bytes());
         }
-        self.sight().put(Table::Gaps, &id, gaps.into_bytes());
+        self.overlay().write_row(Table::HandlerGaps, &id, gaps.into_bytes());
         Ok(())
     }
 
@@ -180,8 +193,8 @@ impl RedisMove {
             halted: row.number()?,
             missing: row.number()?,
         };
-        self.sight().put(Table::Queues, id.to_string(), rows::pack_queue(handler, &tenant, &of));
-        self.sight().put(Table::Counts, id.to_string(), rows::pack_counts(&counts));
+        self.overlay().write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, &tenant, &of));
+        self.overlay().write_row(Table::QueueCounts, id.to_string(), rows::encode_counts(&counts));
         self.tables.change_standing(|standing| standing.queues = standing.queues.max(id));
         Ok(())
     }
@@ -189,9 +202,9 @@ impl RedisMove {
     fn put_chain(&self, mut row: Cells) -> Result<()> {
         let (path, chain, defined, state) = (row.text()?, row.text()?, row.flag()?, row.text()?);
         let entry = RawChain { chain: raw(chain)?, defined, state: raw(state)? };
-        self.sight().put(Table::Chains, &path, rows::json(&entry)?);
-        if let Some(after) = row.maybe()? {
-            self.sight().put(Table::Pending, &path, after.to_string().into_bytes());
+        self.overlay().write_row(Table::Chains, &path, rows::encode_json(&entry)?);
+        if let Some(after) = row.optional_number()? {
+            self.overlay().write_row(Table::PendingChainUpdates, &path, after.to_string().into_bytes());
         }
         Ok(())
     }
@@ -199,21 +212,21 @@ impl RedisMove {
     fn put_node(&self, mut row: Cells) -> Result<()> {
         let (id, name, joined) = (row.number()?, row.text()?, row.number()?);
         let (heard, gone, abilities) = (row.number()?, row.flag()?, row.text()?);
-        let packed = NodeRow { name: &name, joined, heard, gone, abilities: &abilities }.pack();
-        self.sight().put(Table::Nodes, id.to_string(), packed);
+        let packed = NodeRow { name: &name, joined, heard, gone, abilities: &abilities }.encode();
+        self.overlay().write_row(Table::Nodes, id.to_string(), packed);
         Ok(())
     }
 
     fn put_schedule(&self, mut row: Cells) -> Result<()> {
         let (name, expression, settled) = (row.text()?, row.text()?, row.time()?);
-        let (unmet, last_event, named) = (row.maybe_time()?, row.maybe_event()?, row.time()?);
+        let (unmet, last_event, named) = (row.optional_time()?, row.optional_event()?, row.time()?);
         let entry = Entry { row: ScheduleRow { expression, settled, unmet, named }, last_event };
-        self.sight().put(Table::Schedules, name, entry.pack());
+        self.overlay().write_row(Table::Schedules, name, entry.encode());
         Ok(())
     }
 
     fn put_event(&self, row: Cells) -> Result<()> {
-        let Journaled { event, first_task, tasks } = event_of(row)?;
+        let JournaledEvent { event, first_task, tasks } = event_of(row)?;
         let mut number = UNNUMBERED;
         self.tables.change_standing(|Standing { counters, .. }| {
             if event.id > counters.forgotten {
@@ -237,8 +250,12 @@ impl RedisMove {
         let (live, due) = live_of(row)?;
         self.tables.insert_task(&live)?;
         if due != live.due() {
-            let (bucket, field) = bucket(live.seq);
-            self.sight().put(Table::Tasks(bucket), field, rows::pack_live_due(&live, due));
+            let (bucket, field) = bucket_and_field(live.seq);
+            self.overlay().write_row(
+                Table::ActiveTasks(bucket),
+                field,
+                rows::encode_active_task_with_due(&live, due),
+            );
         }
         Ok(())
     }
@@ -255,7 +272,7 @@ impl RedisMove {
     fn put_attempt(&self, mut row: Cells) -> Result<()> {
         let (task, number) = (TaskSeq(row.number()?), row.small()?);
         let (started, ended, end) = (row.time()?, row.time()?, end_of(row.number()?)?);
-        let error = row.maybe_text()?;
+        let error = row.optional_text()?;
         self.tables.put_attempt(&AttemptRow { task, number, started, ended, end, error: error.as_deref() })
     }
 
@@ -286,7 +303,7 @@ impl RedisMove {
     fn put_fire(&self, mut row: Cells) -> Result<()> {
         let (schedule, planned, at) = (row.text()?, row.time()?, row.time()?);
         let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
-        let (event, task) = (row.maybe_event()?, row.maybe_text()?);
+        let (event, task) = (row.optional_event()?, row.optional_text()?);
         let task = task.map(|task| TaskId::from_text(&task));
         self.tables.write_fire(&schedule, &Fire { planned, at, outcome, event, task })
     }
@@ -294,10 +311,10 @@ impl RedisMove {
     fn put_deed(&self, mut row: Cells) -> Result<()> {
         let (n, at): (i64, Timestamp) = (row.number()?, row.time()?);
         let (by, action, what, detail) = (row.text()?, row.text()?, row.text()?, row.text()?);
-        self.sight().put(
-            Table::Deeds,
+        self.overlay().write_row(
+            Table::AuditEntries,
             n.to_string(),
-            rows::pack_deed(&Deed { at, by, action, what, detail }),
+            rows::encode_audit_entry(&Deed { at, by, action, what, detail }),
         );
         self.tables.change_standing(|standing| standing.deeds = standing.deeds.max(n));
         Ok(())

@@ -7,39 +7,39 @@ use std::time::{Duration, Instant};
 use pointsman_store::error::Result;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
-use crate::batch::{self, Batch};
+use crate::command_buffer::{self, CommandBuffer};
 use crate::connect::Endpoint;
 use crate::error::{is_broken, must_reconnect};
 use crate::script;
 use crate::turn::RENEWAL;
 
 /// So often something is sent over connections that end.
-const TRIES: usize = 3;
+const MAX_SEND_ATTEMPTS: usize = 3;
 /// Whoever is silent for longer will be so again.
-const PATIENCE: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(20);
+const RETRY_WINDOW: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// The words of a command.
-pub(crate) type Words = Vec<Vec<u8>>;
+pub(crate) type CommandArgs = Vec<Vec<u8>>;
 
 /// Makes the words of a command.
-macro_rules! words {
-    ($($word:expr),+ $(,)?) => { Vec::from([$($crate::link::word($word)),+]) };
+macro_rules! args {
+    ($($word:expr),+ $(,)?) => { Vec::from([$($crate::connection::to_arg($word)),+]) };
 }
-pub(crate) use words;
+pub(crate) use args;
 
-pub(crate) fn word(word: impl AsRef<[u8]>) -> Vec<u8> {
+pub(crate) fn to_arg(word: impl AsRef<[u8]>) -> Vec<u8> {
     word.as_ref().to_vec()
 }
 
-pub(crate) struct Link {
+pub(crate) struct BlockingConnection {
     endpoint: Arc<Endpoint>,
     connection: RefCell<Option<redis::Connection>>,
     /// What is sent every now and then between other commands, and when that was last.
     renewal: RefCell<Option<(Vec<u8>, Instant)>>,
 }
 
-impl Link {
+impl BlockingConnection {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
         Self { endpoint, connection: RefCell::default(), renewal: RefCell::default() }
     }
@@ -51,74 +51,90 @@ impl Link {
             return Ok(false);
         }
         let mut fresh = self.endpoint.connect_blocking()?;
-        load_all(&mut fresh)?;
+        load_scripts(&mut fresh)?;
         *connection = Some(fresh);
         Ok(true)
     }
 
     /// Sends commands together, and answers what Redis answers to each.
-    pub(crate) fn send(&self, commands: &[Words]) -> Result<Vec<Value>> {
-        self.send_packed(&pack(commands), commands.len(), &mut || {})
+    pub(crate) fn execute_all(&self, commands: &[CommandArgs]) -> Result<Vec<Value>> {
+        self.execute_encoded(&encode_commands(commands), commands.len(), &mut || {})
     }
 
     /// Sends one command.
-    pub(crate) fn ask(&self, command: Words) -> Result<Value> {
-        Ok(self.send(&[command])?.pop().unwrap_or(Value::Nil))
+    pub(crate) fn execute(&self, command: CommandArgs) -> Result<Value> {
+        Ok(self.execute_all(&[command])?.pop().unwrap_or(Value::Nil))
     }
 
     /// The same for one that is put together.
-    pub(crate) fn ask_batch(&self, command: &Batch) -> Result<Value> {
-        self.ask_batch_and(command, &mut || {})
+    pub(crate) fn execute_buffer(&self, command: &CommandBuffer) -> Result<Value> {
+        self.execute_buffer_while(command, &mut || {})
     }
 
     /// The same; something else is done while Redis is at it, once or more.
-    pub(crate) fn ask_batch_and(&self, command: &Batch, meanwhile: &mut dyn FnMut()) -> Result<Value> {
-        Ok(self.send_packed(&command.command(), 1, meanwhile)?.pop().unwrap_or(Value::Nil))
+    pub(crate) fn execute_buffer_while(
+        &self,
+        command: &CommandBuffer,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Value> {
+        Ok(self.execute_encoded(&command.encode(), 1, meanwhile)?.pop().unwrap_or(Value::Nil))
     }
 
     /// From now on sends this between other commands, every quarter of a turn or as soon after as there are others.
-    pub(crate) fn keep_turn(&self, renewal: &Batch) {
-        self.renewal.replace(Some((renewal.command(), Instant::now())));
+    pub(crate) fn start_lock_renewal(&self, renewal: &CommandBuffer) {
+        self.renewal.replace(Some((renewal.encode(), Instant::now())));
     }
 
     /// Does so no longer.
-    pub(crate) fn keep_turn_no_longer(&self) {
+    pub(crate) fn stop_lock_renewal(&self) {
         self.renewal.take();
     }
 
     /// Should it fail, the turn runs out, and the commit finds out whether that mattered.
-    fn renew_turn(&self) {
+    fn renew_lock_if_due(&self) {
         let mut renewal = self.renewal.borrow_mut();
         if let Some((command, last)) = renewal.as_mut()
             && last.elapsed() >= RENEWAL
         {
-            let _ = self.exchange(command, 1, &mut || {});
+            let _ = self.exchange_once(command, 1, &mut || {});
             *last = Instant::now();
         }
     }
 
     /// A connection may have ended while nobody used it, or at any moment since. Then another one may serve: all that is
     /// sent here can be sent again, because it only reads, or knows what it has done.
-    fn send_packed(&self, packed: &[u8], commands: usize, meanwhile: &mut dyn FnMut()) -> Result<Vec<Value>> {
-        self.renew_turn();
+    fn execute_encoded(
+        &self,
+        encoded: &[u8],
+        commands: usize,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Value>> {
+        self.renew_lock_if_due();
         let begun = Instant::now();
-        for _ in 1..TRIES {
-            match self.exchange(packed, commands, meanwhile) {
-                Err(fault) if is_broken(&fault) && begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+        for _ in 1..MAX_SEND_ATTEMPTS {
+            match self.exchange_once(encoded, commands, meanwhile) {
+                Err(fault) if is_broken(&fault) && begun.elapsed() < RETRY_WINDOW => {
+                    std::thread::sleep(RETRY_DELAY)
+                }
                 answers => return answers,
             }
         }
-        self.exchange(packed, commands, meanwhile)
+        self.exchange_once(encoded, commands, meanwhile)
     }
 
-    fn exchange(&self, packed: &[u8], commands: usize, meanwhile: &mut dyn FnMut()) -> Result<Vec<Value>> {
+    fn exchange_once(
+        &self,
+        encoded: &[u8],
+        commands: usize,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Value>> {
         self.open()?;
         let mut connection = self.connection.borrow_mut();
         let Some(open) = connection.as_mut() else { return Ok(vec![]) };
-        let answers = match exchange(open, packed, commands, meanwhile) {
+        let answers = match send_and_receive(open, encoded, commands, meanwhile) {
             // Somebody has made Redis forget its scripts.
             Err(error) if is_noscript(&error) => {
-                load_all(open).and_then(|()| exchange(open, packed, commands, meanwhile))
+                load_scripts(open).and_then(|()| send_and_receive(open, encoded, commands, meanwhile))
             }
             answers => answers,
         };
@@ -133,49 +149,49 @@ impl Link {
     }
 
     /// Sends commands if there is a connection, whatever becomes of them.
-    pub(crate) fn say_farewell(&self, commands: &[Words]) {
+    pub(crate) fn execute_if_connected(&self, commands: &[CommandArgs]) {
         if let Some(open) = self.connection.borrow_mut().as_mut() {
-            let _ = exchange(open, &pack(commands), commands.len(), &mut || {});
+            let _ = send_and_receive(open, &encode_commands(commands), commands.len(), &mut || {});
         }
     }
 
     /// Uses the connection no more.
-    pub(crate) fn cut(&self) {
+    pub(crate) fn disconnect(&self) {
         self.connection.replace(None);
     }
 }
 
-fn load_all(connection: &mut redis::Connection) -> redis::RedisResult<()> {
-    let loads: Vec<Words> = script::ALL.iter().map(|script| script.load()).collect();
-    exchange(connection, &pack(&loads), loads.len(), &mut || {}).map(drop)
+fn load_scripts(connection: &mut redis::Connection) -> redis::RedisResult<()> {
+    let loads: Vec<CommandArgs> = script::ALL.iter().map(|script| script.load()).collect();
+    send_and_receive(connection, &encode_commands(&loads), loads.len(), &mut || {}).map(drop)
 }
 
 fn is_noscript(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
-fn pack(commands: &[Words]) -> Vec<u8> {
-    let mut packed = Vec::new();
-    commands.iter().for_each(|words| batch::pack(words, &mut packed));
-    packed
+fn encode_commands(commands: &[CommandArgs]) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    commands.iter().for_each(|args| command_buffer::encode_command_into(args, &mut encoded));
+    encoded
 }
 
 /// Each command is answered, whether or not others are refused; but after silence nothing more is waited for.
-fn exchange(
+fn send_and_receive(
     connection: &mut redis::Connection,
-    packed: &[u8],
+    encoded: &[u8],
     commands: usize,
     meanwhile: &mut dyn FnMut(),
 ) -> redis::RedisResult<Vec<Value>> {
-    connection.send_packed_command(packed)?;
+    connection.send_packed_command(encoded)?;
     meanwhile();
     let answers: Vec<Value> =
         (0..commands).map(|_| connection.recv_response()).collect::<redis::RedisResult<_>>()?;
     answers.into_iter().map(Value::extract_error).collect()
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for BlockingConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("endpoint", &self.endpoint).finish()
+        f.debug_struct("BlockingConnection").field("endpoint", &self.endpoint).finish()
     }
 }

@@ -1,0 +1,63 @@
+//! How much of its memory a server uses, and whether that leaves room for more.
+
+use pointsman_store::finding::size;
+
+use crate::connect::line;
+
+/// From here on nothing is taken in, in percent of `maxmemory`, so that there is room to work off what is there.
+pub(crate) const FULL_PERCENT: u64 = 80;
+
+/// How much is used, and how much may be. Without a `maxmemory` there is no limit but the machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryUsage {
+    used: u64,
+    limit: u64,
+}
+
+impl MemoryUsage {
+    /// By what `INFO memory` tells.
+    pub(crate) fn parse(info: &str) -> Self {
+        let figure = |name| line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
+        Self { used: figure("used_memory"), limit: figure("maxmemory") }
+    }
+
+    pub(crate) fn format_used(self) -> String {
+        size(self.used)
+    }
+
+    pub(crate) fn format_limit(self) -> String {
+        size(self.limit)
+    }
+
+    /// How much of what may be used is; nothing if there is no limit.
+    pub(crate) fn used_percent(self) -> Option<u64> {
+        self.used.saturating_mul(100).checked_div(self.limit)
+    }
+
+    /// Why nothing is taken in, if so, and what to do.
+    pub(crate) fn describe_full(self) -> Option<String> {
+        let percent = self.used_percent().filter(|percent| *percent >= FULL_PERCENT)?;
+        let (used, limit) = (self.format_used(), self.format_limit());
+        Some(format!(
+            "Redis uses {used} of its {limit} ({percent} %), and from {FULL_PERCENT} % on there is only room to work off what waits; \
+             raise maxmemory, or let history be forgotten sooner (journal.retain_events, history.retain_tasks)"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_free_is_for_what_waits() {
+        let memory = |used: u64, limit: u64| {
+            MemoryUsage::parse(&format!("used_memory:{used}\r\nmaxmemory:{limit}\r\n"))
+        };
+        assert_eq!(memory(5_000_000, 0).describe_full(), None, "there is no limit");
+        assert_eq!(memory(79_999, 100_000).describe_full(), None);
+        let told = memory(85 << 20, 100 << 20).describe_full();
+        assert!(told.as_ref().is_some_and(|told| told.contains("85 MB of its 100 MB (85 %)")), "{told:?}");
+        assert!(memory(80_000, 100_000).describe_full().is_some() && memory(2, 1).describe_full().is_some());
+    }
+}

@@ -1,0 +1,350 @@
+//! Members of indexes.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use foldhash::HashMap;
+use pointsman_store::error::Result;
+
+use super::InvalidationRecord;
+use super::lane_cache::{LaneCache, LanePosition, decode_lane_position};
+use crate::codec::{Member, MemberBuilder};
+use crate::command_buffer::CommandBuffer;
+use crate::connection::{CommandArgs, args, to_arg};
+use crate::keys::{Index, Keys};
+
+/// So many first places of a lane are fetched.
+const FIRST_LANE_MEMBERS: usize = 4;
+
+type MemberBounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
+
+/// In which order members are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Up,
+    Down,
+}
+
+/// What was written to an index and not yet sent.
+#[derive(Debug, Default)]
+struct PendingIndexWrites {
+    added: BTreeSet<Member>,
+    removed: BTreeSet<Member>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct IndexOverlay {
+    written: HashMap<Index, PendingIndexWrites>,
+    /// As they are with all that was written.
+    lanes: LaneCache,
+}
+
+impl IndexOverlay {
+    pub(super) fn add(&mut self, index: Index, member: Member) {
+        if let Some((lane, position)) = lane_position_of_member(&index, &member) {
+            self.lanes.add(lane, position);
+        }
+        let written = self.written.entry(index).or_default();
+        written.removed.remove(&member);
+        written.added.insert(member);
+    }
+
+    pub(super) fn remove(&mut self, index: Index, member: Member) {
+        if let Some((lane, position)) = lane_position_of_member(&index, &member) {
+            self.lanes.remove(lane, position);
+        }
+        let written = self.written.entry(index).or_default();
+        written.added.remove(&member);
+        written.removed.insert(member);
+    }
+
+    /// How many first members of a lane are to be asked for: as many more as were taken out of it.
+    pub(super) fn lane_fetch_limit(&self, lane: i64) -> usize {
+        let prefix = MemberBuilder::from_i64(lane).finish();
+        let end = end_of_prefix(&prefix);
+        FIRST_LANE_MEMBERS
+            + self.count_removed_between(&Index::LanePositions, prefix_bounds(&prefix, end.as_deref()))
+    }
+
+    /// The first members of a lane were fetched; there are no others, if they are fewer than were asked for.
+    pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<Member>) -> Result<()> {
+        let whole = members.len() < self.lane_fetch_limit(lane);
+        let mut members: BTreeSet<Member> = members.into_iter().collect();
+        if let Some(written) = self.written.get(&Index::LanePositions) {
+            let prefix = MemberBuilder::from_i64(lane).finish();
+            let last = members.last().cloned();
+            let added = written.added.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded));
+            let known = |member: &&Member| whole || last.as_ref().is_some_and(|last| *member < last);
+            members.extend(added.take_while(|m| m.starts_with(&prefix)).filter(known).cloned());
+            members.retain(|member| !written.removed.contains(member));
+        }
+        let positions =
+            members.iter().map(|member| decode_lane_position(member).map(|(_, position)| position));
+        self.lanes.cache_lane(lane, positions.collect::<Result<_>>()?, whole);
+        Ok(())
+    }
+
+    /// Nobody was in this lane when the transaction began.
+    pub(super) fn assume_lane_was_empty(&mut self, lane: i64) -> Result<()> {
+        if self.lanes.is_cached(lane) { Ok(()) } else { self.cache_lane_members(lane, vec![]) }
+    }
+
+    pub(super) fn is_lane_cached(&self, lane: i64) -> bool {
+        self.lanes.is_cached(lane)
+    }
+
+    /// Who stands first in a lane, as far as that is known.
+    pub(super) fn cached_lane_positions(&self, lane: i64) -> &[LanePosition] {
+        self.lanes.cached_positions(lane)
+    }
+
+    pub(super) fn count_removed_between(&self, index: &Index, bounds: MemberBounds<'_>) -> usize {
+        self.written.get(index).map_or(0, |written| written.removed.range::<[u8], _>(bounds).count())
+    }
+
+    /// What lies between these bounds, if Redis has found this.
+    pub(super) fn merge(
+        &self,
+        index: &Index,
+        bounds: MemberBounds<'_>,
+        way: Way,
+        most: usize,
+        mut found: Vec<Member>,
+    ) -> Vec<Member> {
+        let Some(written) = self.written.get(index) else {
+            found.truncate(most);
+            return found;
+        };
+        found.retain(|member| !written.removed.contains(member) && !written.added.contains(member));
+        found.extend(written.added.range::<[u8], _>(bounds).cloned());
+        match way {
+            Way::Up => found.sort_unstable(),
+            Way::Down => found.sort_unstable_by(|a, b| b.cmp(a)),
+        }
+        found.truncate(most);
+        found
+    }
+
+    /// The lanes that something was written to.
+    pub(super) fn written_lanes(&self) -> BTreeSet<i64> {
+        let Some(written) = self.written.get(&Index::LanePositions) else { return BTreeSet::new() };
+        let members = written.added.iter().chain(&written.removed);
+        members.filter_map(|member| decode_lane_position(member).ok()).map(|(lane, _)| lane).collect()
+    }
+
+    pub(super) fn drop_invalidated(&mut self, touched: &InvalidationRecord) {
+        touched.lanes.iter().for_each(|lane| self.lanes.evict(*lane));
+    }
+
+    pub(super) fn mark_committed(&mut self) {
+        self.written.clear();
+        self.lanes.evict_if_large();
+    }
+
+    pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
+        for (index, written) in &self.written {
+            let key = keys.index_key(index);
+            let added: Vec<&[u8]> = written.added.iter().flat_map(|member| [b"0", &**member]).collect();
+            let removed: Vec<&[u8]> = written.removed.iter().map(|member| &**member).collect();
+            writes.push_chunked_command(&[b"ZADD", &key], 2, &added);
+            writes.push_chunked_command(&[b"ZREM", &key], 1, &removed);
+        }
+    }
+}
+
+/// The place in a lane that a member of this index tells of.
+fn lane_position_of_member(index: &Index, member: &[u8]) -> Option<(i64, LanePosition)> {
+    matches!(index, Index::LanePositions).then(|| decode_lane_position(member).ok()).flatten()
+}
+
+/// The bounds of what begins so; `end` is what comes after all of that.
+pub(super) fn prefix_bounds<'b>(prefix: &'b [u8], end: Option<&'b [u8]>) -> MemberBounds<'b> {
+    (Bound::Included(prefix), end.map_or(Bound::Unbounded, Bound::Excluded))
+}
+
+/// The command that finds what lies between two bounds.
+pub(super) fn member_range_command(
+    key: Vec<u8>,
+    (lower, upper): MemberBounds<'_>,
+    way: Way,
+    most: usize,
+) -> CommandArgs {
+    let bound = |bound: Bound<&[u8]>, none: &str| match bound {
+        Bound::Included(member) => [b"[", member].concat(),
+        Bound::Excluded(member) => [b"(", member].concat(),
+        Bound::Unbounded => to_arg(none),
+    };
+    let (lower, upper) = (bound(lower, "-"), bound(upper, "+"));
+    let most = i64::try_from(most).unwrap_or(-1).to_string();
+    match way {
+        Way::Up => args!["ZRANGE", key, lower, upper, "BYLEX", "LIMIT", "0", most],
+        Way::Down => args!["ZRANGE", key, upper, lower, "BYLEX", "REV", "LIMIT", "0", most],
+    }
+}
+
+/// The least of what comes after all that begins with these bytes; nothing if nothing can.
+pub(crate) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
+    let mut end = prefix.get(..=last)?.to_vec();
+    if let Some(byte) = end.last_mut() {
+        *byte += 1;
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_testing::Chance;
+
+    use super::super::lane_cache::MAX_CACHED_POSITIONS;
+    use super::*;
+
+    const LANE: i64 = 7;
+
+    fn member(place: i64) -> Member {
+        MemberBuilder::from_i64(LANE).push_i64(place).push_i64(place + 100).finish()
+    }
+
+    fn short(text: &[u8]) -> Member {
+        text.into()
+    }
+
+    fn places(indexes: &IndexOverlay) -> Vec<i64> {
+        indexes.cached_lane_positions(LANE).iter().map(|(place, _)| *place).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_seen_in_a_lane_that_was_fetched_before_or_after() {
+        for before in [true, false] {
+            let mut indexes = IndexOverlay::default();
+            let fetch = |indexes: &mut IndexOverlay| {
+                // Whoever asks for more because of what was taken out is given more.
+                let found = (1..).step_by(2).take(indexes.lane_fetch_limit(LANE)).map(member).collect();
+                indexes.cache_lane_members(LANE, found).unwrap();
+            };
+            if before {
+                fetch(&mut indexes);
+            }
+            indexes.remove(Index::LanePositions, member(1));
+            indexes.add(Index::LanePositions, member(2));
+            indexes.add(Index::LanePositions, member(99));
+            if !before {
+                fetch(&mut indexes);
+            }
+            assert_eq!(places(&indexes)[..3], [2, 3, 5]);
+            assert!(!places(&indexes).contains(&99), "what comes behind the fetched ones is not known");
+            for place in [2, 3, 5, 7, 9] {
+                indexes.remove(Index::LanePositions, member(place));
+            }
+            assert!(!indexes.is_lane_cached(LANE), "others may have come first by now");
+        }
+    }
+
+    #[test]
+    fn a_whole_lane_knows_that_it_is_empty() {
+        let mut indexes = IndexOverlay::default();
+        indexes.cache_lane_members(LANE, vec![member(1)]).unwrap();
+        indexes.remove(Index::LanePositions, member(1));
+        assert!(indexes.is_lane_cached(LANE) && places(&indexes).is_empty());
+        indexes.mark_committed();
+        indexes.add(Index::LanePositions, member(99));
+        assert_eq!(places(&indexes), [99]);
+    }
+
+    #[test]
+    fn of_a_long_lane_the_first_places_are_remembered() {
+        let mut indexes = IndexOverlay::default();
+        indexes.cache_lane_members(LANE, vec![]).unwrap();
+        let most = MAX_CACHED_POSITIONS as i64;
+        (0..3 * most).rev().for_each(|place| indexes.add(Index::LanePositions, member(place)));
+        assert!(places(&indexes).into_iter().eq(0..most));
+        (0..most).for_each(|place| indexes.remove(Index::LanePositions, member(place)));
+        assert!(!indexes.is_lane_cached(LANE), "who comes then must be asked for");
+    }
+
+    #[test]
+    fn a_member_that_is_none_is_damaged() {
+        assert!(IndexOverlay::default().cache_lane_members(LANE, vec![short(b"lane")]).is_err());
+    }
+
+    /// What is remembered is what Redis would answer with all that was written, as far as it goes.
+    #[test]
+    fn what_is_remembered_of_a_lane_is_never_wrong() {
+        let mut chance = Chance::new(7);
+        for _ in 0..200 {
+            let (mut indexes, mut sent, mut now) =
+                (IndexOverlay::default(), BTreeSet::new(), BTreeSet::new());
+            for _ in 0..300 {
+                let place = chance.below(80) as i64;
+                match chance.below(9) {
+                    0..4 => {
+                        indexes.add(Index::LanePositions, member(place));
+                        now.insert(place);
+                    }
+                    4..7 => {
+                        let place =
+                            if chance.below(2) == 0 { now.first().copied().unwrap_or(place) } else { place };
+                        indexes.remove(Index::LanePositions, member(place));
+                        now.remove(&place);
+                    }
+                    7 => {
+                        let found = sent.iter().take(indexes.lane_fetch_limit(LANE)).copied().map(member);
+                        indexes.cache_lane_members(LANE, found.collect()).unwrap();
+                    }
+                    _ => {
+                        indexes.mark_committed();
+                        sent.clone_from(&now);
+                    }
+                }
+                let known = places(&indexes);
+                assert!(now.iter().take(known.len()).eq(&known), "{known:?} of {now:?}");
+                assert!(!indexes.is_lane_cached(LANE) || !known.is_empty() || now.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_lane_of_a_new_object_has_what_was_put_there() {
+        let mut indexes = IndexOverlay::default();
+        indexes.add(Index::LanePositions, member(3));
+        indexes.assume_lane_was_empty(LANE).unwrap();
+        assert_eq!(places(&indexes), [3]);
+        indexes.assume_lane_was_empty(LANE).unwrap();
+        assert_eq!(places(&indexes), [3], "what is known stays");
+    }
+
+    #[test]
+    fn ranges_take_what_is_written_into_account() {
+        let mut indexes = IndexOverlay::default();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        indexes.add(Index::DueTasks, short(b"b"));
+        indexes.remove(Index::DueTasks, short(b"c"));
+        assert_eq!(indexes.count_removed_between(&Index::DueTasks, all), 1);
+        let found = || vec![short(b"a"), short(b"c"), short(b"d")];
+        assert_eq!(indexes.merge(&Index::DueTasks, all, Way::Up, 2, found()), [short(b"a"), short(b"b")]);
+        assert_eq!(indexes.merge(&Index::DueTasks, all, Way::Down, 2, found()), [short(b"d"), short(b"b")]);
+        assert_eq!(indexes.merge(&Index::LeaseExpiries, all, Way::Up, 9, found()), found());
+    }
+
+    #[test]
+    fn the_end_of_a_prefix() {
+        assert_eq!(end_of_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!((end_of_prefix(b"\xff"), end_of_prefix(b"")), (None, None));
+    }
+
+    #[test]
+    fn lanes_that_another_has_written_to_are_forgotten_and_the_rest_are_known() {
+        let (mut one, mut other) = (IndexOverlay::default(), IndexOverlay::default());
+        let of = |lane: i64, place| MemberBuilder::from_i64(lane).push_i64(place).push_i64(place).finish();
+        for lane in [-4, 5, 6, 7] {
+            other.cache_lane_members(lane, vec![of(lane, 1)]).unwrap();
+        }
+        one.add(Index::LanePositions, of(-4, 2));
+        one.remove(Index::LanePositions, of(5, 1));
+        one.add(Index::LanePositions, of(6, 3));
+        one.remove(Index::LanePositions, of(6, 3));
+        let lanes = one.written_lanes();
+        other.drop_invalidated(&InvalidationRecord { lanes, ..InvalidationRecord::default() });
+        assert_eq!([-4, 5, 6, 7].map(|lane| other.is_lane_cached(lane)), [false, false, false, true]);
+    }
+}
