@@ -20,7 +20,7 @@ impl RedisBackend {
 
 impl Drop for RedisBackend {
     fn drop(&mut self) {
-        self.tables.workers_leave();
+        self.tables.release_outbox_workers();
     }
 }
 
@@ -32,7 +32,7 @@ impl Backend for RedisBackend {
     }
 
     fn foresee(&mut self, foreseen: Foreseen) -> Result<()> {
-        self.tables.let_in(&foreseen)
+        self.tables.prefetch_joining_jobs(&foreseen)
     }
 
     fn go_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
@@ -40,7 +40,7 @@ impl Backend for RedisBackend {
     }
 
     fn must_wait(&self, foreseen: &Foreseen) -> bool {
-        self.tables.is_behind(foreseen)
+        self.tables.has_outbox_backlog(foreseen)
     }
 
     fn tables(&self) -> &RedisTables {
@@ -60,6 +60,6 @@ impl Backend for RedisBackend {
     }
 
     fn rows(&self) -> u64 {
-        self.tables.rows()
+        self.tables.written_rows()
     }
 }

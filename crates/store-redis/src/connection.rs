@@ -11,7 +11,7 @@ use crate::command_buffer::{self, CommandBuffer};
 use crate::connect::Endpoint;
 use crate::error::{is_broken, must_reconnect};
 use crate::script;
-use crate::turn::RENEWAL;
+use crate::write_lock::LOCK_RENEWAL_INTERVAL;
 
 /// So often something is sent over connections that end.
 const MAX_SEND_ATTEMPTS: usize = 3;
@@ -94,7 +94,7 @@ impl BlockingConnection {
     fn renew_lock_if_due(&self) {
         let mut renewal = self.renewal.borrow_mut();
         if let Some((command, last)) = renewal.as_mut()
-            && last.elapsed() >= RENEWAL
+            && last.elapsed() >= LOCK_RENEWAL_INTERVAL
         {
             let _ = self.exchange_once(command, 1, &mut || {});
             *last = Instant::now();

@@ -13,7 +13,7 @@ use crate::connect::{Endpoint, line};
 use crate::keys::Keys;
 use crate::memory_usage::MemoryUsage;
 use crate::server_settings::ServerSettings;
-use crate::tables::outbox::KEPT_ASIDE;
+use crate::tables::outbox::MAX_SET_ASIDE;
 
 /// Memory is looked at each time, the settings once in so many looks, which is once a minute, and on each new connection.
 const CHECKS_PER_SETTINGS_READ: u64 = 120;
@@ -41,7 +41,7 @@ impl Health {
             0 => None,
             1 => Some("1 thing that was left in an outbox is no event, and was set aside; `pointsman doctor` shows it".into()),
             many => {
-                let gone = if many >= KEPT_ASIDE { ", and of more than these the oldest are gone" } else { "" };
+                let gone = if many >= MAX_SET_ASIDE { ", and of more than these the oldest are gone" } else { "" };
                 Some(format!(
                     "{many} things that were left in outboxes are no events, and were set aside{gone}; `pointsman doctor` \
                      shows the newest"

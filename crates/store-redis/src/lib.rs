@@ -41,17 +41,17 @@ mod overlay;
 mod places;
 mod read;
 mod reader;
-mod readers;
+mod reader_pool;
 mod reads;
 mod rows;
 mod script;
 mod server_settings;
-mod standing;
+mod store_state;
 mod tables;
 mod transfer;
-mod turn;
 mod unit;
 mod watch;
+mod write_lock;
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -66,8 +66,8 @@ use backend::RedisBackend;
 use connection::BlockingConnection;
 use health::{Health, HealthMonitor};
 use keys::Keys;
-use reader::Reader;
-use readers::Readers;
+use reader::SnapshotReader;
+use reader_pool::ReaderPool;
 use tables::RedisTables;
 use unit::Units;
 
@@ -86,7 +86,7 @@ pub type RedisStore = Keeper<Redis>;
 /// A Redis, as its readers see it.
 #[derive(Clone, Debug)]
 pub struct Redis {
-    readers: Readers,
+    readers: ReaderPool,
     writer: Writer<RedisTables>,
     news: Arc<News>,
     beside: Arc<Beside>,
@@ -102,7 +102,7 @@ impl Redis {
         let writer = start_writer(endpoint.clone(), now).await?;
         let news = Arc::new(News::default());
         writer.overhear(news.clone());
-        let readers = Readers::new(endpoint.clone());
+        let readers = ReaderPool::new(endpoint.clone());
         let monitor = HealthMonitor::start(endpoint.clone()).await;
         let health = monitor.health();
         let (beside, units) = (Arc::default(), Units::new(endpoint.clone()));
@@ -117,8 +117,8 @@ impl Redis {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let at = endpoint.place();
         let read = move || {
-            let reader = Reader::new(endpoint);
-            reader.open().and_then(|()| reader.clock())
+            let reader = SnapshotReader::new(endpoint);
+            reader.open().and_then(|()| reader.read_server_time())
         };
         match tokio::task::spawn_blocking(read).await {
             Ok(read) => read.map_err(|fault| error::unopened(&at, fault)),
@@ -164,10 +164,10 @@ fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>,
     let at = endpoint.place();
     let failed = |fault: Fault| error::unopened(&at, fault);
     let tables = RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
-    tables.time.report(now);
-    if !tables.open().map_err(failed)? {
-        tables.found(&first_texts()).map_err(failed)?;
-        tables.open().map_err(failed)?;
+    tables.caller_time.report(now);
+    if !tables.read_existing_state().map_err(failed)? {
+        tables.create_store(&first_texts()).map_err(failed)?;
+        tables.read_existing_state().map_err(failed)?;
     }
     check_layout(&tables, &at)?;
     let started = Writer::start(RedisBackend::new(tables), "redis-writer", now);

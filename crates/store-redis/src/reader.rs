@@ -17,29 +17,29 @@ use crate::keys::{Keys, Table};
 use crate::overlay::{
     CacheFetch, TransactionOverlay, decode_integer, decode_list, decode_optional_bytes, decode_text_reply,
 };
-use crate::standing::{GONE, POINT, Standing, point_bytes};
-use crate::turn;
+use crate::store_state::{COMMIT_VERSION_BYTES, STORE_MISSING, StoreState, encode_commit_version};
+use crate::write_lock;
 
 /// So often a read is tried before it takes the turn.
-pub(crate) const TRIES: usize = 4;
+pub(crate) const MAX_OPTIMISTIC_ATTEMPTS: usize = 4;
 /// And so often in its turn.
-const TURNS: usize = 2;
+const MAX_LOCKED_ATTEMPTS: usize = 2;
 /// How long it waits for the turn.
-const PATIENCE: Duration = Duration::from_secs(20);
+const LOCK_WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct SnapshotReader {
     pub(crate) overlay: TransactionOverlay,
     /// The name under which it has the turn.
-    me: String,
+    lock_owner: String,
 }
 
-impl Reader {
+impl SnapshotReader {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
         let keys = Keys::new(endpoint.prefix());
         Self {
             overlay: TransactionOverlay::new(BlockingConnection::new(endpoint), keys),
-            me: Uuid::new_v4().to_string(),
+            lock_owner: Uuid::new_v4().to_string(),
         }
     }
 
@@ -49,104 +49,124 @@ impl Reader {
     }
 
     /// Reads the clock of the server.
-    pub(crate) fn clock(&self) -> Result<Timestamp> {
-        time_of(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
+    pub(crate) fn read_server_time(&self) -> Result<Timestamp> {
+        decode_server_time(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
     }
 
     /// How far everything has come.
-    pub(crate) fn standing(&self) -> Result<Standing> {
-        standing_of(self.overlay.connection.execute(read_store_state_command(&self.overlay))?)
+    pub(crate) fn read_store_state(&self) -> Result<StoreState> {
+        decode_store_state(self.overlay.connection.execute(read_store_state_command(&self.overlay))?)
     }
 
     /// Runs `read`: all that it sees is of one moment.
-    pub(crate) fn moment<T>(&self, read: impl Fn(&TransactionOverlay, &Standing) -> Result<T>) -> Result<T> {
-        for _ in 0..TRIES {
-            if let Some(seen) = self.undisturbed(&read)? {
+    pub(crate) fn read_snapshot<T>(
+        &self,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
+    ) -> Result<T> {
+        for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
+            if let Some(seen) = self.read_if_unchanged(&read)? {
                 return Ok(seen);
             }
         }
-        self.in_turn(read)
+        self.read_under_write_lock(read)
     }
 
     /// The same while nobody writes. The turn may run out, and then others do.
-    pub(crate) fn in_turn<T>(&self, read: impl Fn(&TransactionOverlay, &Standing) -> Result<T>) -> Result<T> {
-        for _ in 0..TURNS {
-            let seen = self.take_turn().and_then(|()| {
-                self.overlay.connection.start_lock_renewal(&turn::renew(&self.overlay.keys, &self.me));
-                self.undisturbed(&read)
+    pub(crate) fn read_under_write_lock<T>(
+        &self,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
+    ) -> Result<T> {
+        for _ in 0..MAX_LOCKED_ATTEMPTS {
+            let seen = self.acquire_write_lock().and_then(|()| {
+                self.overlay
+                    .connection
+                    .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
+                self.read_if_unchanged(&read)
             });
             self.overlay.connection.stop_lock_renewal();
             // Should this fail, the turn runs out by itself.
-            let _ = self.overlay.connection.execute_buffer(&turn::hand_on(&self.overlay.keys, &self.me));
+            let _ = self
+                .overlay
+                .connection
+                .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner));
             if let Some(seen) = seen.transpose() {
                 return seen;
             }
         }
-        Err(late("others have written again and again while it was read; try again"))
+        Err(read_timed_out("others have written again and again while it was read; try again"))
     }
 
     /// Runs `read`; nothing if somebody has written meanwhile. Then a failure counts as little as what was seen.
-    fn undisturbed<T>(
+    fn read_if_unchanged<T>(
         &self,
-        read: impl Fn(&TransactionOverlay, &Standing) -> Result<T>,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
     ) -> Result<Option<T>> {
         self.overlay.clear();
         // Most reads name tasks, for which they need this.
         let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"))];
         let mut answers = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
-        let before = standing_of(answers.pop().unwrap_or(Value::Nil))?;
+        let before = decode_store_state(answers.pop().unwrap_or(Value::Nil))?;
         let seen = read(&self.overlay, &before);
         if seen.as_ref().is_err_and(is_broken) {
             return seen.map(Some);
         }
-        match self.point()? == point_bytes(before.point) {
+        match self.read_commit_version()? == encode_commit_version(before.commit_version) {
             true => seen.map(Some),
             false => Ok(None),
         }
     }
 
     /// Version and mark of the last commit.
-    fn point(&self) -> Result<Vec<u8>> {
-        let last = (POINT - 1).to_string();
+    fn read_commit_version(&self) -> Result<Vec<u8>> {
+        let last = (COMMIT_VERSION_BYTES - 1).to_string();
         let point =
-            self.overlay.connection.execute(args!["GETRANGE", point_key(&self.overlay), "0", last])?;
+            self.overlay.connection.execute(args!["GETRANGE", store_state_key(&self.overlay), "0", last])?;
         Ok(decode_optional_bytes(point)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
     }
 
-    fn take_turn(&self) -> Result<()> {
+    fn acquire_write_lock(&self) -> Result<()> {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            let answer = self.overlay.connection.execute(turn::ask(&self.overlay.keys, &self.me, None))?;
+        while begun.elapsed() < LOCK_WAIT_TIMEOUT {
+            let answer = self.overlay.connection.execute(write_lock::acquire_command(
+                &self.overlay.keys,
+                &self.lock_owner,
+                None,
+            ))?;
             if decode_integer(decode_list(answer)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
                 return Ok(());
             }
-            self.overlay.connection.execute(turn::wait(&self.overlay.keys, &self.me))?;
+            self.overlay
+                .connection
+                .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner))?;
         }
-        Err(late(format!("those who write left no room for it within {} s", PATIENCE.as_secs())))
+        Err(read_timed_out(format!(
+            "those who write left no room for it within {} s",
+            LOCK_WAIT_TIMEOUT.as_secs()
+        )))
     }
 }
 
 /// It could not be read now, though nothing is wrong.
-fn late(why: impl Into<BoxError>) -> Fault {
+fn read_timed_out(why: impl Into<BoxError>) -> Fault {
     Fault::Database(why.into())
 }
 
-fn point_key(overlay: &TransactionOverlay) -> Vec<u8> {
+fn store_state_key(overlay: &TransactionOverlay) -> Vec<u8> {
     overlay.keys.with_prefix("pointsman:point")
 }
 
 /// Asks how far everything has come.
 pub(crate) fn read_store_state_command(overlay: &TransactionOverlay) -> CommandArgs {
-    args!["GET", point_key(overlay)]
+    args!["GET", store_state_key(overlay)]
 }
 
-pub(crate) fn standing_of(answer: Value) -> Result<Standing> {
-    let point = decode_optional_bytes(answer)?.ok_or_else(|| Fault::damaged(GONE))?;
-    Standing::decode(&point)
+pub(crate) fn decode_store_state(answer: Value) -> Result<StoreState> {
+    let point = decode_optional_bytes(answer)?.ok_or_else(|| Fault::damaged(STORE_MISSING))?;
+    StoreState::decode(&point)
 }
 
 /// The server's time, in microseconds since 1970.
-pub(crate) fn time_of(answer: Value) -> Result<i64> {
+pub(crate) fn decode_server_time(answer: Value) -> Result<i64> {
     let mut parts = decode_list(answer)?.into_iter();
     let mut number =
         || decode_text_reply(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);
@@ -158,31 +178,31 @@ mod tests {
     use pointsman_testing::{fresh_prefix, shared_redis};
 
     use super::*;
-    use crate::turn::RENEWAL;
+    use crate::write_lock::LOCK_RENEWAL_INTERVAL;
 
     /// The turn of one that reads for long is short all the same: should it die, nobody waits for longer than that.
     #[test]
     fn whoever_reads_for_long_renews_its_turn() {
         let url = shared_redis().unwrap().url_under(&fresh_prefix());
-        let reader = Reader::new(Arc::new(Endpoint::parse(&url).unwrap()));
+        let reader = SnapshotReader::new(Arc::new(Endpoint::parse(&url).unwrap()));
         let turn = reader.overlay.keys.with_prefix("pointsman:turn");
         let left =
             || decode_integer(reader.overlay.connection.execute(args!["PTTL", &turn]).unwrap()).unwrap();
         reader
             .overlay
             .connection
-            .execute(args!["SET", point_key(&reader.overlay), Standing::default().encode()])
+            .execute(args!["SET", store_state_key(&reader.overlay), StoreState::default().encode()])
             .unwrap();
-        let read = |overlay: &TransactionOverlay, _: &Standing| {
+        let read = |overlay: &TransactionOverlay, _: &StoreState| {
             assert!((1..=3_000).contains(&left()));
             for _ in 0..2 {
                 overlay.connection.execute(args!["PEXPIRE", &turn, "60000"])?;
-                std::thread::sleep(RENEWAL);
+                std::thread::sleep(LOCK_RENEWAL_INTERVAL);
                 assert!((1..=3_000).contains(&left()));
             }
             Ok(())
         };
-        reader.in_turn(read).unwrap();
+        reader.read_under_write_lock(read).unwrap();
         assert_eq!(left(), -2, "it was handed on");
     }
 }

@@ -21,73 +21,81 @@ impl Reads for Redis {
     type Tables = RedisTables;
 
     async fn extent(&self) -> Result<Extent> {
-        self.readers.glance(|reader| Ok(reader.standing()?.extent())).await
+        self.readers.read_directly(|reader| Ok(reader.read_store_state()?.extent())).await
     }
 
     async fn page(&self, read: Read) -> Result<Page> {
-        self.readers.glance(move |reader| journal::page(reader, &read)).await
+        self.readers.read_directly(move |reader| journal::page(reader, &read)).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.readers.run(move |overlay, standing| journal::event_view(overlay, standing, id)).await
+        self.readers
+            .read_snapshot(move |overlay, store_state| journal::event_view(overlay, store_state, id))
+            .await
     }
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.readers
-            .run(move |overlay, standing| journal::object(overlay, standing, &tenant, &key, limit))
+            .read_snapshot(move |overlay, store_state| {
+                journal::object(overlay, store_state, &tenant, &key, limit)
+            })
             .await
     }
 
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
-        self.readers.glance(|reader| reader.clock()).await.map(Some)
+        self.readers.read_directly(|reader| reader.read_server_time()).await.map(Some)
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.readers.run(|overlay, _| overlay.read_recent_nodes()).await
+        self.readers.read_snapshot(|overlay, _| overlay.read_recent_nodes()).await
     }
 
     /// They are one table, which is of one moment by itself.
     async fn rules(&self) -> Result<Vec<Rule>> {
-        self.readers.glance(|reader| reader.overlay.read_rules()).await
+        self.readers.read_directly(|reader| reader.overlay.read_rules()).await
     }
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
-        self.readers.run(move |overlay, _| tasks::queues(overlay, handler.as_ref())).await
+        self.readers.read_snapshot(move |overlay, _| tasks::queues(overlay, handler.as_ref())).await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        self.readers.run(move |overlay, _| people::deeds(overlay, before, limit)).await
+        self.readers.read_snapshot(move |overlay, _| people::deeds(overlay, before, limit)).await
     }
 
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
         let id = id.clone();
         self.readers
-            .run(move |overlay, standing| {
-                Ok(tasks::task_named(overlay, &id)?.map(|task| (task, standing.extent())))
+            .read_snapshot(move |overlay, store_state| {
+                Ok(tasks::task_named(overlay, &id)?.map(|task| (task, store_state.extent())))
             })
             .await
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
         self.readers
-            .walk(move |overlay, standing| list::tasks(overlay, standing, &filter, before, limit))
+            .scan_snapshot(move |overlay, store_state| {
+                list::tasks(overlay, store_state, &filter, before, limit)
+            })
             .await
     }
 
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.readers.glance(move |reader| tasks::lost(&reader.overlay, &held)).await
+        self.readers.read_directly(move |reader| tasks::lost(&reader.overlay, &held)).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         let id = id.clone();
-        self.readers.run(move |overlay, _| tasks::logs(overlay, &id, from, limit)).await
+        self.readers.read_snapshot(move |overlay, _| tasks::logs(overlay, &id, from, limit)).await
     }
 
     async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers.run(move |overlay, standing| orders::order(overlay, standing, &tenant, &key)).await
+        self.readers
+            .read_snapshot(move |overlay, store_state| orders::order(overlay, store_state, &tenant, &key))
+            .await
     }
 
     async fn orders(
@@ -99,8 +107,8 @@ impl Reads for Redis {
     ) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
-            .walk(move |overlay, standing| {
-                orders::orders(overlay, standing, (&path, tenant.as_ref()), after.as_ref(), limit)
+            .scan_snapshot(move |overlay, store_state| {
+                orders::orders(overlay, store_state, (&path, tenant.as_ref()), after.as_ref(), limit)
             })
             .await
     }
@@ -108,7 +116,9 @@ impl Reads for Redis {
     async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
-            .walk(move |overlay, standing| orders::all_orders(overlay, standing, &path, tenant.as_ref()))
+            .scan_snapshot(move |overlay, store_state| {
+                orders::all_orders(overlay, store_state, &path, tenant.as_ref())
+            })
             .await
     }
 
@@ -120,12 +130,14 @@ impl Reads for Redis {
     ) -> Result<(OrderStatistics, Extent)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
-            .walk(move |overlay, standing| orders::statistics(overlay, standing, &path, tenant.as_ref(), now))
+            .scan_snapshot(move |overlay, store_state| {
+                orders::statistics(overlay, store_state, &path, tenant.as_ref(), now)
+            })
             .await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
-        self.readers.walk(orders::chains).await
+        self.readers.scan_snapshot(orders::chains).await
     }
 
     async fn fires(
@@ -136,7 +148,9 @@ impl Reads for Redis {
     ) -> Result<FirePage> {
         let schedule = schedule.clone();
         self.readers
-            .run(move |overlay, standing| people::fires(overlay, standing, &schedule, before, limit))
+            .read_snapshot(move |overlay, store_state| {
+                people::fires(overlay, store_state, &schedule, before, limit)
+            })
             .await
     }
 

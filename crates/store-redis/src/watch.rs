@@ -14,7 +14,7 @@ use redis::aio::MultiplexedConnection;
 use crate::connect::Endpoint;
 use crate::error::OpenError;
 use crate::keys::Keys;
-use crate::readers::Readers;
+use crate::reader_pool::ReaderPool;
 use crate::tables::RedisTables;
 
 /// The channel on which nodes tell each other. All databases of a server have the same channels.
@@ -91,13 +91,13 @@ struct Glance {
 }
 
 /// Looks by itself, so that nothing waits longer than that, whatever became of the listener.
-pub(crate) async fn look(news: Arc<News>, readers: Readers, writer: Writer<RedisTables>) {
+pub(crate) async fn look(news: Arc<News>, readers: ReaderPool, writer: Writer<RedisTables>) {
     let mut before = Glance::default();
     loop {
         tokio::time::sleep(LOOK).await;
-        let glance = readers.run(|overlay, standing| {
+        let glance = readers.read_snapshot(|overlay, store_state| {
             let lively = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
-            let (head, version) = (standing.counters.last_event, standing.point.version);
+            let (head, version) = (store_state.counters.last_event, store_state.commit_version.version);
             Ok(Glance { head, version, others: lively > 1 })
         });
         let Ok(found) = glance.await else { continue };

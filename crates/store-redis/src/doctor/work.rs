@@ -12,8 +12,8 @@ use super::{Checked, Doctor, checked, escaped};
 use crate::connect::quoted;
 use crate::error::codes;
 use crate::keys::Keys;
-use crate::readers::Readers;
-use crate::tables::outbox::KEPT_ASIDE;
+use crate::reader_pool::ReaderPool;
+use crate::tables::outbox::MAX_SET_ASIDE;
 
 /// A node that is silent for longer is given up by the others, in seconds.
 const SILENT: f64 = 30.0;
@@ -86,8 +86,10 @@ impl Doctor {
         if !exists {
             return Ok((vec![], 0));
         }
-        let readers = Readers::new(Arc::new(self.endpoint.clone()));
-        let read = readers.glance(|reader| Ok((reader.overlay.read_recent_nodes()?, reader.clock()?))).await;
+        let readers = ReaderPool::new(Arc::new(self.endpoint.clone()));
+        let read = readers
+            .read_directly(|reader| Ok((reader.overlay.read_recent_nodes()?, reader.read_server_time()?)))
+            .await;
         readers.close();
         Ok(match read {
             Ok((nodes, now)) => {
@@ -158,7 +160,7 @@ pub(super) fn is_of_another_type(error: &RedisError) -> bool {
 fn judge_aside(count: u64, newest: Option<Header>) -> String {
     let things =
         if count == 1 { "thing that was left is no event" } else { "things that were left are no events" };
-    let kept = if count >= KEPT_ASIDE { ", and of more than these the oldest are gone" } else { "" };
+    let kept = if count >= MAX_SET_ASIDE { ", and of more than these the oldest are gone" } else { "" };
     let newest = newest.map(|Header { object, reason, at }| {
         let seconds = at.split('.').next().unwrap_or_default();
         let reason: String = reason.chars().take(LONGEST_REASON).collect();

@@ -15,7 +15,7 @@ use crate::error::{codes, reason};
 use crate::keys::Keys;
 use crate::script;
 use crate::tables::RedisTables;
-use crate::tables::outbox::{HEARTBEAT, sweep_of};
+use crate::tables::outbox::{HEARTBEAT_MS, requeue_dead_workers_command};
 
 /// So many names in the line are looked at in one go: those of objects that others hold are thrown away.
 const NAMES: u64 = 1_000;
@@ -65,7 +65,7 @@ impl Drainer {
     /// Waits until there is something, and has it journaled.
     async fn drain(&mut self) -> Result<(), BoxError> {
         if self.workers.is_empty() {
-            self.workers = self.writer.run(|txn| Ok(txn.tables.workers())).await?;
+            self.workers = self.writer.run(|txn| Ok(txn.tables.outbox_worker_names())).await?;
         }
         let held = self.take().await?;
         if held.is_empty() {
@@ -89,7 +89,7 @@ impl Drainer {
 
     /// Says that the workers live, and takes objects for them.
     async fn take(&mut self) -> Result<Held, BoxError> {
-        let mut arguments = args![self.keys.with_prefix(""), HEARTBEAT.to_string(), NAMES.to_string()];
+        let mut arguments = args![self.keys.with_prefix(""), HEARTBEAT_MS.to_string(), NAMES.to_string()];
         arguments.extend(self.workers.iter().map(to_arg));
         let taken = self
             .execute(script::TAKE.call(vec![self.keys.with_prefix("objects.with.events")], arguments))
@@ -161,7 +161,7 @@ fn requeue_command(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandArgs> {
     let objects: CommandArgs =
         names().filter_map(|name| name.strip_suffix(b":event.worker")).map(to_arg).collect();
     let any = !workers.is_empty() || !objects.is_empty();
-    any.then(|| sweep_of(keys, &workers, &objects))
+    any.then(|| requeue_dead_workers_command(keys, &workers, &objects))
 }
 
 /// A connection that knows the scripts.

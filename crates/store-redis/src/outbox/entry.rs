@@ -6,13 +6,15 @@ use pointsman_core::{Cause, EventId, NewEvent, ObjectKey, TaskSeq, Tenant, Times
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::tables::outbox::{Entry, LONGEST};
+use crate::tables::outbox::{MAX_ENTRY_BYTES, OutboxEntry};
 
 /// The event that was left for an object, or why it is none.
-pub(super) fn read(object: &[u8], entry: &Entry, now: Timestamp) -> Result<NewEvent, String> {
+pub(super) fn read(object: &[u8], entry: &OutboxEntry, now: Timestamp) -> Result<NewEvent, String> {
     let bytes = match entry {
-        Entry::Event(bytes) => bytes,
-        Entry::TooLong(bytes) => return Err(format!("it has {bytes} bytes, and may have {LONGEST}")),
+        OutboxEntry::Event(bytes) => bytes,
+        OutboxEntry::TooLong(bytes) => {
+            return Err(format!("it has {bytes} bytes, and may have {MAX_ENTRY_BYTES}"));
+        }
     };
     let text = std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
     let (cause, text) = caused(text)?;
@@ -94,7 +96,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn left(object: &str, text: &str) -> Result<NewEvent, String> {
-        read(object.as_bytes(), &Entry::Event(text.as_bytes().into()), NOW)
+        read(object.as_bytes(), &OutboxEntry::Event(text.as_bytes().into()), NOW)
     }
 
     #[test]
@@ -115,7 +117,7 @@ mod tests {
         event.context.insert("ip".into(), "::1".into());
         for cause in [None, Some(Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 })] {
             event.cause = cause;
-            let element = Entry::Event(element(&event).unwrap().into());
+            let element = OutboxEntry::Event(element(&event).unwrap().into());
             assert_eq!(read(b"k", &element, NOW).unwrap(), event);
         }
         for broken in ["\u{1}", "\u{1}1 2\n{}", "\u{1}1 2 900\n{\"type\":\"a\"}"] {
@@ -138,8 +140,10 @@ mod tests {
             let reason = left(object, text).unwrap_err();
             assert!(reason.contains(why), "{text}: {reason}");
         }
-        assert!(read(b"\xff", &Entry::Event(br#"{"type":"a"}"#.as_slice().into()), NOW).is_err());
-        assert!(read(b"o", &Entry::Event(b"\xff".as_slice().into()), NOW).unwrap_err().contains("UTF-8"));
-        assert!(read(b"o", &Entry::TooLong(9_000_000), NOW).unwrap_err().contains("9000000 bytes"));
+        assert!(read(b"\xff", &OutboxEntry::Event(br#"{"type":"a"}"#.as_slice().into()), NOW).is_err());
+        assert!(
+            read(b"o", &OutboxEntry::Event(b"\xff".as_slice().into()), NOW).unwrap_err().contains("UTF-8")
+        );
+        assert!(read(b"o", &OutboxEntry::TooLong(9_000_000), NOW).unwrap_err().contains("9000000 bytes"));
     }
 }

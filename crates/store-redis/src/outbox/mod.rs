@@ -22,7 +22,7 @@ use pointsman_store::tables::Foreseen;
 use pointsman_store::{Room, SetAsideLog, Txn, foresee_emissions};
 
 use crate::tables::RedisTables;
-use crate::tables::outbox::{Behind, Found};
+use crate::tables::outbox::{OutboxContents, OutboxRemainder};
 pub(crate) use drainer::{run, sweep};
 pub(crate) use entry::element;
 use entry::read;
@@ -46,7 +46,7 @@ pub(crate) fn serve(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
             break;
         }
         txn.state.flush(txn.tables)?;
-        txn.tables.commit_and_go_on()?;
+        txn.tables.commit_and_continue()?;
         all = journal_all(txn)?;
     }
     log_set_aside(txn.tables);
@@ -67,18 +67,19 @@ fn log_set_aside(tables: &RedisTables) {
 
 /// Journals what was found; answers whether that was all. What is in flight goes first, by the ids that it was given.
 fn journal_all(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
-    let (found, given) = txn.tables.left();
+    let (found, given) = txn.tables.take_outbox_contents();
     txn.state.reserve_ids(given);
-    let all = txn.tables.is_all(&found);
+    let all = txn.tables.record_outbox_backlog(&found);
     if found.is_empty() {
         return Ok(all);
     }
-    let now = txn.tables.time.now();
-    let left: Vec<(Found, Vec<Left>)> = found.into_iter().map(|found| understand(found, now)).collect();
+    let now = txn.tables.caller_time.now();
+    let left: Vec<(OutboxContents, Vec<Left>)> =
+        found.into_iter().map(|found| understand(found, now)).collect();
     look_ahead(txn, &left)?;
     for (found, events) in &left {
         let headers = headers(found, events, now, &mut txn.tables.set_aside_log.borrow_mut());
-        txn.tables.acknowledge(found, headers);
+        txn.tables.acknowledge_outbox_entries(found, headers);
     }
     let events = left.into_iter().flat_map(|(_, events)| events);
     let (mut flying, queued): (Vec<Left>, Vec<Left>) = events.partition(|left| left.given.is_some());
@@ -89,13 +90,13 @@ fn journal_all(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
 }
 
 /// Reads what was found in an object's outbox.
-fn understand(found: Found, now: Timestamp) -> (Found, Vec<Left>) {
-    if found.behind == Behind::Strange {
+fn understand(found: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<Left>) {
+    if found.remainder == OutboxRemainder::NotAList {
         let object = String::from_utf8_lossy(&found.object);
         tracing::warn!(%object, "what lies in the place of an object's events is no list, and was left there");
     }
-    let given = found.given.as_ref().and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
-    let events = found.events.iter().enumerate().map(|(index, entry)| Left {
+    let given = found.in_flight_id.as_ref().and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
+    let events = found.entries.iter().enumerate().map(|(index, entry)| Left {
         event: read(&found.object, entry, now),
         given: given.filter(|_| index == 0),
     });
@@ -104,12 +105,12 @@ fn understand(found: Found, now: Timestamp) -> (Found, Vec<Left>) {
 }
 
 /// Fetches what journaling these will look at.
-fn look_ahead(txn: &mut Txn<'_, RedisTables>, left: &[(Found, Vec<Left>)]) -> Result<()> {
+fn look_ahead(txn: &mut Txn<'_, RedisTables>, left: &[(OutboxContents, Vec<Left>)]) -> Result<()> {
     let events = left.iter().flat_map(|(_, events)| events).filter_map(|left| left.event.as_ref().ok());
     let emission = pointsman_core::store::Emission { events: events.cloned().collect(), idempotency: None };
     let mut foreseen = Foreseen::default();
     foresee_emissions(&(vec![emission], None), txn.state, &mut foreseen);
-    txn.tables.look_ahead(&foreseen)
+    txn.tables.prefetch(&foreseen)
 }
 
 fn journal(txn: &mut Txn<'_, RedisTables>, events: Vec<Left>, now: Timestamp) -> Result<()> {
@@ -122,7 +123,7 @@ fn journal(txn: &mut Txn<'_, RedisTables>, events: Vec<Left>, now: Timestamp) ->
 }
 
 /// What stands before each event that is set aside; nothing for those that are journaled.
-fn headers(found: &Found, events: &[Left], now: Timestamp, log: &mut SetAsideLog) -> Vec<String> {
+fn headers(found: &OutboxContents, events: &[Left], now: Timestamp, log: &mut SetAsideLog) -> Vec<String> {
     let header = |left: &Left| match &left.event {
         Ok(_) => String::new(),
         Err(reason) => {

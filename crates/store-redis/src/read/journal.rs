@@ -14,22 +14,22 @@ use crate::codec::MemberBuilder;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::Index;
 use crate::overlay::{TransactionOverlay, decode_journal_entries, decode_strings};
-use crate::reader::{Reader, TRIES, read_store_state_command, standing_of};
+use crate::reader::{MAX_OPTIMISTIC_ATTEMPTS, SnapshotReader, decode_store_state, read_store_state_command};
 use crate::rows;
 use crate::script;
-use crate::standing::Standing;
+use crate::store_state::StoreState;
 
 /// A page is not read again only because somebody has written. Events are never changed; new ones stand behind the head that
 /// was read first, where this page does not look. But those that are forgotten go, and if the mark has come into the page
 /// meanwhile, there may be holes in it that its reader would take for nothing. So the mark is looked at again behind each
 /// piece.
-pub(crate) fn page(reader: &Reader, read: &Read) -> Result<Page> {
-    for _ in 0..TRIES {
+pub(crate) fn page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
+    for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
         if let Some(page) = without_holes(&reader.overlay, read)? {
             return Ok(page);
         }
     }
-    reader.in_turn(|overlay, _| {
+    reader.read_under_write_lock(|overlay, _| {
         without_holes(overlay, read)?.ok_or_else(|| Fault::damaged("a page with holes"))
     })
 }
@@ -44,12 +44,12 @@ fn without_holes(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Pag
     let first =
         [read_store_state_command(overlay), piece(after, until, chunk), read_store_state_command(overlay)];
     let mut answers = overlay.connection.execute_all(&first)?.into_iter();
-    let standing = standing_of(answers.next().unwrap_or(Value::Nil))?;
-    let mut page = JournalPage::new(read, standing.extent());
+    let store_state = decode_store_state(answers.next().unwrap_or(Value::Nil))?;
+    let mut page = JournalPage::new(read, store_state.extent());
     let (low, high) = page.range();
     loop {
         let found = decode_journal_entries(answers.next().unwrap_or(Value::Nil))?;
-        if standing_of(answers.next().unwrap_or(Value::Nil))?.counters.forgotten > low {
+        if decode_store_state(answers.next().unwrap_or(Value::Nil))?.counters.forgotten > low {
             return Ok(None);
         }
         for (id, row) in &found {
@@ -91,10 +91,10 @@ fn journal_range_command(
 
 pub(crate) fn event_view(
     overlay: &TransactionOverlay,
-    standing: &Standing,
+    store_state: &StoreState,
     id: EventId,
 ) -> Result<Option<EventView>> {
-    let extent = standing.extent();
+    let extent = store_state.extent();
     if id <= extent.forgotten {
         return Ok(None);
     }
@@ -131,12 +131,12 @@ pub(super) fn tasks_of(overlay: &TransactionOverlay, event: EventId) -> Result<V
 /// An object's chain, from its last event back as far as it is remembered, and its lanes.
 pub(crate) fn object(
     overlay: &TransactionOverlay,
-    standing: &Standing,
+    store_state: &StoreState,
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
-    let extent = standing.extent();
+    let extent = store_state.extent();
     let Some(object) = overlay.read_object(tenant, key.as_str())? else { return Ok(None) };
     let mut events: Vec<Arc<Event>> = Vec::new();
     for row in chain(overlay, object.last, extent, limit)? {

@@ -17,24 +17,24 @@ use super::tasks::{bare_tasks, foresee_names};
 use crate::keys::Index;
 use crate::overlay::{Bytes, TransactionOverlay};
 use crate::rows;
-use crate::standing::Standing;
+use crate::store_state::StoreState;
 
 /// So many events of tasks are fetched together at most: they may be big.
 const BATCH: usize = 128;
 
 pub(crate) fn tasks(
     overlay: &TransactionOverlay,
-    standing: &Standing,
+    store_state: &StoreState,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
     if let Some(event) = filter.event {
         let tasks = bare_tasks(overlay, &tasks_of(overlay, event)?)?;
-        return Ok(few_tasks(tasks, filter, before, limit, standing.extent()));
+        return Ok(few_tasks(tasks, filter, before, limit, store_state.extent()));
     }
-    let mut list = List::new(overlay, standing, filter, before, limit)?;
-    let mut page = TaskPaging::new(filter, limit, standing.extent());
+    let mut list = List::new(overlay, store_state, filter, before, limit)?;
+    let mut page = TaskPaging::new(filter, limit, store_state.extent());
     while let Some(task) = list.next()? {
         if !page.take(task) {
             return Ok(page.page(list.has_more()?));
@@ -63,13 +63,13 @@ struct List<'a> {
 impl<'a> List<'a> {
     fn new(
         overlay: &'a TransactionOverlay,
-        standing: &Standing,
+        store_state: &StoreState,
         filter: &TaskFilter,
         before: Option<TaskSeq>,
         limit: usize,
     ) -> Result<Self> {
         let (unfinished, ended) = rows_wanted(filter, is_source(overlay, filter)?);
-        let newest = standing.counters.tasks + 1;
+        let newest = store_state.counters.tasks + 1;
         let below = before.map_or(newest, |before| before.0.min(newest));
         let rows = [
             Descending::new(Kind::Unfinished, unfinished_place(overlay, unfinished)?, below, limit),

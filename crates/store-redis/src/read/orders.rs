@@ -18,7 +18,7 @@ use super::walk::{Nodes, Walk};
 use crate::codec::Member;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
-use crate::standing::Standing;
+use crate::store_state::StoreState;
 
 /// What there is to know of all orders and queues together.
 pub(super) fn surroundings(overlay: &TransactionOverlay) -> Result<Surroundings> {
@@ -33,24 +33,24 @@ pub(super) fn surroundings(overlay: &TransactionOverlay) -> Result<Surroundings>
 
 pub(crate) fn order(
     overlay: &TransactionOverlay,
-    standing: &Standing,
+    store_state: &StoreState,
     tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, Extent)>> {
     let Some(found) = overlay.read_order_by_key(tenant, key)? else { return Ok(None) };
     let mut viewer = Viewer::new(overlay)?;
     let view = viewer.views(vec![found.order])?.pop();
-    Ok(view.map(|view| (view, standing.extent())))
+    Ok(view.map(|view| (view, store_state.extent())))
 }
 
 pub(crate) fn orders(
     overlay: &TransactionOverlay,
-    standing: &Standing,
+    store_state: &StoreState,
     (path, tenant): (&PathFilter, Option<&Tenant>),
     after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
-    let mut page = OrderPaging::new(limit, standing.extent());
+    let mut page = OrderPaging::new(limit, store_state.extent());
     let mut viewer = Viewer::new(overlay)?;
     // One more than is wanted tells whether there is more.
     let mut walk = Walk::new(overlay, path, tenant, after, limit.saturating_add(1));
@@ -65,11 +65,11 @@ pub(crate) fn orders(
 /// All orders of a path without their values, so that what is held does not grow with those.
 pub(crate) fn all_orders(
     overlay: &TransactionOverlay,
-    standing: &Standing,
+    store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, extent: standing.extent() };
+    let mut page = OrderPage { orders: Vec::new(), next: None, extent: store_state.extent() };
     let mut viewer = Viewer::new(overlay)?;
     let mut walk = Walk::new(overlay, path, tenant, None, usize::MAX);
     while let Some(mut piece) = walk.next()? {
@@ -135,7 +135,7 @@ fn failed(
 
 pub(crate) fn statistics(
     overlay: &TransactionOverlay,
-    standing: &Standing,
+    store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
@@ -148,7 +148,7 @@ pub(crate) fn statistics(
             sum.add(&counts(columns(&order, task.as_ref()), now));
         }
     }
-    Ok((sum, standing.extent()))
+    Ok((sum, store_state.extent()))
 }
 
 /// What the statistics look at in an order.
@@ -164,7 +164,10 @@ fn columns(order: &Order, task: Option<&Live>) -> OrderColumns {
     }
 }
 
-pub(crate) fn chains(overlay: &TransactionOverlay, standing: &Standing) -> Result<(Vec<ChainView>, Extent)> {
+pub(crate) fn chains(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
+) -> Result<(Vec<ChainView>, Extent)> {
     let known = overlay.read_chains()?;
     let mut orders: HashMap<String, BTreeMap<NodeId, u64>> = HashMap::new();
     let mut nodes = Nodes::new(overlay);
@@ -177,5 +180,5 @@ pub(crate) fn chains(overlay: &TransactionOverlay, standing: &Standing) -> Resul
         let orders = orders.remove(known.path().as_str()).unwrap_or_default();
         chain_view(known, orders.into_iter().collect())
     });
-    Ok((views.collect(), standing.extent()))
+    Ok((views.collect(), store_state.extent()))
 }

@@ -12,7 +12,7 @@ use crate::keys::{Index, Table};
 use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, TransactionOverlay, Way, decode_strings};
 use crate::rows;
-use crate::standing::Standing;
+use crate::store_state::StoreState;
 
 /// The newest first.
 pub(crate) fn deeds(
@@ -40,7 +40,7 @@ pub(crate) fn deeds(
 /// The latest first.
 pub(crate) fn fires(
     overlay: &TransactionOverlay,
-    standing: &Standing,
+    store_state: &StoreState,
     schedule: &ScheduleName,
     before: Option<Timestamp>,
     limit: usize,
@@ -59,5 +59,5 @@ pub(crate) fn fires(
         let row = overlay.read_row(ledger.clone(), field)?;
         fires.extend(row.map(|row| rows::decode_fire(&row)).transpose()?);
     }
-    Ok(FirePage { fires, extent: standing.extent() })
+    Ok(FirePage { fires, extent: store_state.extent() })
 }

@@ -58,19 +58,19 @@ pub(super) fn lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Resul
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
     let arguments = vec![bound(all.start()), bound(all.end()), to_arg(LANES_READ.to_string())];
     let call = script::LANES.call(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
-    let (mut heads, mut standing) = (Vec::new(), Vec::new());
+    let (mut heads, mut waiting_counts) = (Vec::new(), Vec::new());
     let mut parts = decode_list(overlay.connection.execute(call)?)?.into_iter();
     while let (Some(member), Some(count)) = (parts.next(), parts.next()) {
         heads.push(TaskSeq(decode_member_i64(&decode_optional_bytes(member)?.unwrap_or_default(), 2)?));
-        standing.push(decode_integer(count)?.unsigned_abs());
+        waiting_counts.push(decode_integer(count)?.unsigned_abs());
     }
     let heads = overlay.read_active_tasks(heads)?;
-    if heads.len() < standing.len() {
+    if heads.len() < waiting_counts.len() {
         return Err(Fault::damaged("the head of a lane is gone"));
     }
     foresee_names(overlay, heads.iter(), [].iter())?;
-    let lane = |(head, standing)| Ok(LaneView::new(overlay.active_task_view(head)?, standing));
-    heads.into_iter().zip(standing).map(lane).collect()
+    let lane = |(head, waiting_counts)| Ok(LaneView::new(overlay.active_task_view(head)?, waiting_counts));
+    heads.into_iter().zip(waiting_counts).map(lane).collect()
 }
 
 /// Looks at these tasks, and then at all that they are named by.

@@ -16,50 +16,50 @@ use crate::overlay::{CacheFetch, TransactionOverlay, Way, end_of_prefix};
 use crate::rows;
 
 impl RedisTables {
-    pub(super) fn all_chains(&self) -> Result<Vec<Known>> {
+    pub(super) fn list_chains(&self) -> Result<Vec<Known>> {
         self.overlay.read_chains()
     }
 
-    pub(super) fn define_chains(&self, chains: &[Chain]) -> Result<()> {
+    pub(super) fn replace_chains(&self, chains: &[Chain]) -> Result<()> {
         let known = self.overlay.read_chains()?;
         for Known { chain, state, .. } in &known {
             if !chains.iter().any(|new| new.path == chain.path) {
-                self.put_chain(chain.clone(), false, state.clone())?;
+                self.write_chain(chain.clone(), false, state.clone())?;
             }
         }
         for chain in chains {
             let before = known.iter().find(|known| known.chain.path == chain.path);
             let state = before.map_or_else(ChainState::default, |known| known.state.clone());
-            self.put_chain(chain.clone(), true, state)?;
+            self.write_chain(chain.clone(), true, state)?;
         }
         Ok(())
     }
 
-    fn put_chain(&self, chain: Chain, defined: bool, state: ChainState) -> Result<()> {
+    fn write_chain(&self, chain: Chain, defined: bool, state: ChainState) -> Result<()> {
         let path = chain.path.to_string();
         self.overlay.write_row(
             Table::Chains,
             path,
             rows::encode_json(&StoredChain { chain, defined, state })?,
         );
-        self.registry_changes();
+        self.mark_registry_changed();
         Ok(())
     }
 
-    pub(super) fn set_chain(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
+    pub(super) fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
         let Some(row) = self.overlay.read_row(Table::Chains, path.as_str())? else { return Ok(()) };
         let StoredChain { chain, defined, .. } = rows::decode_json(&row)?;
-        self.put_chain(chain, defined, state.clone())
+        self.write_chain(chain, defined, state.clone())
     }
 
-    pub(super) fn find_pending(&self) -> Result<Option<(ChainPath, i64)>> {
+    pub(super) fn read_pending_chain_update(&self) -> Result<Option<(ChainPath, i64)>> {
         let pending = self.overlay.read_table(Table::PendingChainUpdates)?;
         let Some((path, after)) = pending.into_iter().min() else { return Ok(None) };
         let path = ChainPath::new(rows::decode_text(&path)?).map_err(Fault::damaged)?;
         Ok(Some((path, parse_number(&after)?)))
     }
 
-    pub(super) fn keep_pending(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
+    pub(super) fn write_pending_chain_update(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
         match after {
             Some(after) => self.overlay.write_row(
                 Table::PendingChainUpdates,
@@ -71,16 +71,16 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn find_order(&self, n: i64) -> Result<Option<Numbered>> {
+    pub(super) fn read_order(&self, n: i64) -> Result<Option<Numbered>> {
         self.overlay.read_order(n)
     }
 
-    pub(super) fn find_order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+    pub(super) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
         self.overlay.read_order_by_key(tenant, key)
     }
 
-    pub(super) fn orders_behind(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
-        let chain = chain_prefix(path);
+    pub(super) fn list_orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
+        let chain = chain_orders_prefix(path);
         let after = MemberBuilder::default().push_bytes(&chain).push_i64(n).finish();
         let end = end_of_prefix(&chain);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -93,60 +93,60 @@ impl RedisTables {
         TransactionOverlay::decode_last_numbers(&members)
     }
 
-    pub(super) fn add_order(&self, n: i64, order: &Order) -> Result<()> {
+    pub(super) fn add_order_row(&self, n: i64, order: &Order) -> Result<()> {
         let field = order_field(&order.tenant, &order.key);
         self.overlay.write_row(Table::Orders, n.to_string(), rows::encode_order(order));
         self.overlay.write_row(Table::OrderNumbers, field.clone(), n.to_string().into_bytes());
-        self.overlay.add_member(Index::OrdersByChain, order_member(&order.key, n));
+        self.overlay.add_member(Index::OrdersByChain, chain_order_member(&order.key, n));
         self.overlay.add_member(Index::OrderKeys, field);
         Ok(())
     }
 
-    pub(super) fn change_order(&self, changed: &Numbered) -> Result<()> {
+    pub(super) fn rewrite_order(&self, changed: &Numbered) -> Result<()> {
         self.overlay.write_row(Table::Orders, changed.n.to_string(), rows::encode_order(&changed.order));
         Ok(())
     }
 
-    pub(super) fn remove_order(&self, n: i64) -> Result<()> {
+    pub(super) fn delete_order_row(&self, n: i64) -> Result<()> {
         let Some(Numbered { order, .. }) = self.overlay.read_order(n)? else { return Ok(()) };
         let field = order_field(&order.tenant, &order.key);
         self.overlay.delete_row(Table::Orders, n.to_string());
         self.overlay.delete_row(Table::OrderNumbers, field.clone());
-        self.overlay.remove_member(Index::OrdersByChain, order_member(&order.key, n));
+        self.overlay.remove_member(Index::OrdersByChain, chain_order_member(&order.key, n));
         self.overlay.remove_member(Index::OrderKeys, field);
         Ok(())
     }
 
-    pub(super) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+    pub(super) fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
         let row = self.overlay.read_row(Table::EndedOrders, order_field(tenant, key))?;
         row.map(|row| rows::decode_ended_order(&row)).transpose()
     }
 
-    pub(super) fn keep_ended_order(&self, order: &EndedOrder) -> Result<()> {
-        if let Some(earlier) = self.find_ended_order(&order.tenant, &order.key)? {
-            self.overlay.remove_member(Index::EndedOrdersByAge, ended_order_member(&earlier));
+    pub(super) fn write_ended_order(&self, order: &EndedOrder) -> Result<()> {
+        if let Some(earlier) = self.read_ended_order(&order.tenant, &order.key)? {
+            self.overlay.remove_member(Index::EndedOrdersByAge, ended_order_age_member(&earlier));
         }
-        self.overlay.add_member(Index::EndedOrdersByAge, ended_order_member(order));
+        self.overlay.add_member(Index::EndedOrdersByAge, ended_order_age_member(order));
         let field = order_field(&order.tenant, &order.key);
         self.overlay.write_row(Table::EndedOrders, field, rows::encode_ended_order(order));
         Ok(())
     }
 
-    pub(super) fn fetch_orders(&self, orders: &[i64]) -> Result<()> {
+    pub(super) fn prefetch_orders(&self, orders: &[i64]) -> Result<()> {
         let row = |n: &i64| CacheFetch::Row(Table::Orders, decimal_field(*n));
         self.overlay.fetch(orders.iter().map(row).collect())
     }
 }
 
 /// What the members of a chain's orders begin with. A path holds no zero, so that none is another's beginning.
-pub(crate) fn chain_prefix(path: &ChainPath) -> Vec<u8> {
+pub(crate) fn chain_orders_prefix(path: &ChainPath) -> Vec<u8> {
     [path.as_str().as_bytes(), b"\0"].concat()
 }
 
-fn order_member(key: &OrderKey, n: i64) -> Member {
-    MemberBuilder::default().push_bytes(&chain_prefix(&key.chain)).push_i64(n).finish()
+fn chain_order_member(key: &OrderKey, n: i64) -> Member {
+    MemberBuilder::default().push_bytes(&chain_orders_prefix(&key.chain)).push_i64(n).finish()
 }
 
-fn ended_order_member(order: &EndedOrder) -> Member {
+fn ended_order_age_member(order: &EndedOrder) -> Member {
     MemberBuilder::from_i64(order.ended.micros()).push_bytes(&order_field(&order.tenant, &order.key)).finish()
 }

@@ -7,18 +7,23 @@ use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
 
 use super::RedisTables;
-use super::transaction::answer_field;
+use super::transaction::idempotency_field;
 use crate::codec::{MemberBuilder, RowDecoder, RowEncoder, decode_member_i64};
 use crate::keys::{Index, Table};
 use crate::overlay::{CacheFetch, Way};
 use crate::rows;
 
 /// Every so many events, one is marked.
-const MARK_EVERY: i64 = 1000;
+const NUMBER_SAMPLE_INTERVAL: i64 = 1000;
 
 impl RedisTables {
-    pub(super) fn find_answer(&self, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> {
-        let Some(row) = self.overlay.read_row(Table::IdempotencyRecords, answer_field(tenant, key))? else {
+    pub(super) fn read_idempotency_record(
+        &self,
+        tenant: &Tenant,
+        key: &str,
+    ) -> Result<Option<([u8; 32], String)>> {
+        let Some(row) = self.overlay.read_row(Table::IdempotencyRecords, idempotency_field(tenant, key))?
+        else {
             return Ok(None);
         };
         let mut row = RowDecoder::new(&row);
@@ -26,8 +31,13 @@ impl RedisTables {
         Ok(Some((digest, row.text()?.into())))
     }
 
-    pub(super) fn keep_answer(&self, used: &Idempotency, answer: &str, now: Timestamp) -> Result<()> {
-        let field = answer_field(&used.tenant, &used.key);
+    pub(super) fn write_idempotency_record(
+        &self,
+        used: &Idempotency,
+        answer: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        let field = idempotency_field(&used.tenant, &used.key);
         let row = RowEncoder::default().bytes(&used.digest).text(answer).finish();
         self.overlay.add_member(
             Index::IdempotencyRecordsByAge,
@@ -37,7 +47,7 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn add_event(
+    pub(super) fn append_event(
         &self,
         event: &Event,
         number: i64,
@@ -51,7 +61,7 @@ impl RedisTables {
                 MemberBuilder::from_i64(cause.as_i64()).push_i64(event.id.as_i64()).finish(),
             );
         }
-        if number % MARK_EVERY == 0 {
+        if number % NUMBER_SAMPLE_INTERVAL == 0 {
             self.overlay.add_member(
                 Index::EventNumberSamples,
                 MemberBuilder::from_i64(number).push_i64(event.id.as_i64()).finish(),
@@ -60,20 +70,20 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn find_event(&self, id: EventId) -> Result<Option<Event>> {
+    pub(super) fn read_event(&self, id: EventId) -> Result<Option<Event>> {
         Ok(self.overlay.read_journaled_event(id)?.map(|found| found.event))
     }
 
-    pub(super) fn find_events(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
+    pub(super) fn read_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
         let events = self.overlay.read_events(from, to, Way::Up, most)?;
         events.iter().map(|(id, row)| Ok(rows::decode_event(*id, row)?.event)).collect()
     }
 
-    pub(super) fn fetch_events(&self, events: &[EventId]) -> Result<()> {
+    pub(super) fn prefetch_events(&self, events: &[EventId]) -> Result<()> {
         self.overlay.fetch(events.iter().map(|id| CacheFetch::Event(*id)).collect())
     }
 
-    pub(super) fn marked(&self, number: i64) -> Result<Option<EventId>> {
+    pub(super) fn read_event_id_by_number(&self, number: i64) -> Result<Option<EventId>> {
         let end = MemberBuilder::from_i64(number).push_i64(i64::MAX).finish();
         let last = self.overlay.read_members(
             &Index::EventNumberSamples,
@@ -84,7 +94,7 @@ impl RedisTables {
         last.first().map(|member| decode_member_i64(member, 1).map(EventId::from_i64)).transpose()
     }
 
-    pub(super) fn last_up_to(&self, id: EventId) -> Result<EventId> {
+    pub(super) fn read_last_event_up_to(&self, id: EventId) -> Result<EventId> {
         // Redis looks through the whole journal for what lies before its beginning.
         let first = self.overlay.read_events(EventId::ZERO, EventId::MAX, Way::Up, 1)?;
         if first.first().is_none_or(|(first, _)| *first > id) {

@@ -3,16 +3,16 @@
 //! A transaction begins with the turn, looks at Redis through a [`TransactionOverlay`], and is sent whole by its commit, which Redis
 //! takes only if nobody has written since. Having the turn makes that likely; it is not what makes it safe.
 
+mod archived_tasks;
 mod chains;
-mod documented;
-mod ended;
+mod copy_pages;
 mod events;
-mod forgetting;
-mod moving;
 mod objects;
 pub(crate) mod outbox;
 mod registry;
+mod retention;
 pub(crate) mod schedules;
+mod sync_tasks;
 mod tasks;
 mod trait_impl;
 mod transaction;
@@ -25,84 +25,84 @@ use pointsman_store::commits::{Change, Point};
 use pointsman_store::tables::Counters;
 use uuid::Uuid;
 
-use self::outbox::Outbox;
+use self::outbox::OutboxState;
 use crate::connection::BlockingConnection;
 use crate::keys::Keys;
 use crate::overlay::TransactionOverlay;
-use crate::standing::Standing;
+use crate::store_state::StoreState;
 
 /// So many words of log lines go into one command; a line is two of them.
-const LOG_WORDS: usize = 2_000;
+const MAX_LOG_ARGS: usize = 2_000;
 
 /// What the writer sees of Redis.
 pub struct RedisTables {
     pub(crate) overlay: TransactionOverlay,
     /// For what is journaled without anybody asking for it.
-    pub(crate) time: CallerTime,
+    pub(crate) caller_time: CallerTime,
     /// The name under which this writer has the turn.
-    me: String,
-    standing: RefCell<Standing>,
+    lock_owner: String,
+    store_state: RefCell<StoreState>,
     /// As it was when the transaction began.
-    before: RefCell<Standing>,
+    state_at_begin: RefCell<StoreState>,
     /// What this transaction changes that others may remember otherwise.
     changes: RefCell<Vec<Change>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     registry_changed: Cell<bool>,
     /// The commit that the memory beside the tables is of, and the version of the registry.
-    remembered: Cell<Option<(Point, i64)>>,
+    cached_version: Cell<Option<(Point, i64)>>,
     /// For so many transactions more, others are told what was written.
-    company: Cell<u32>,
+    peer_active_transactions: Cell<u32>,
     /// What this transaction journals first.
-    outbox: Outbox,
+    outbox: OutboxState,
     pub(crate) set_aside_log: RefCell<SetAsideLog>,
     /// No deed before this number is there any more.
-    first_deed: Cell<Option<i64>>,
+    first_audit_entry: Cell<Option<i64>>,
     /// Where to continue the scan for objects that are not in their index.
-    object_scan: Cell<u64>,
+    object_index_cursor: Cell<u64>,
     /// How many things were written since the start.
-    rows: Cell<u64>,
+    written_rows: Cell<u64>,
 }
 
 impl RedisTables {
     pub(crate) fn new(connection: BlockingConnection, keys: Keys) -> Self {
         Self {
             overlay: TransactionOverlay::new(connection, keys),
-            time: CallerTime::default(),
-            me: Uuid::new_v4().to_string(),
-            standing: RefCell::default(),
-            before: RefCell::default(),
+            caller_time: CallerTime::default(),
+            lock_owner: Uuid::new_v4().to_string(),
+            store_state: RefCell::default(),
+            state_at_begin: RefCell::default(),
             changes: RefCell::default(),
             registry_changed: Cell::default(),
-            remembered: Cell::default(),
-            company: Cell::default(),
-            outbox: Outbox::default(),
+            cached_version: Cell::default(),
+            peer_active_transactions: Cell::default(),
+            outbox: OutboxState::default(),
             set_aside_log: RefCell::default(),
-            first_deed: Cell::default(),
-            object_scan: Cell::default(),
-            rows: Cell::default(),
+            first_audit_entry: Cell::default(),
+            object_index_cursor: Cell::default(),
+            written_rows: Cell::default(),
         }
     }
 
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows.get()
+    pub(crate) fn written_rows(&self) -> u64 {
+        self.written_rows.get()
     }
 
-    fn changed(&self, change: Change) {
+    fn record_change(&self, change: Change) {
         self.changes.borrow_mut().push(change);
     }
 
-    fn registry_changes(&self) {
+    fn mark_registry_changed(&self) {
         self.registry_changed.set(true);
     }
 
-    fn note_counters(&self, counters: &Counters) {
-        self.standing.borrow_mut().counters = *counters;
+    fn set_counters(&self, counters: &Counters) {
+        self.store_state.borrow_mut().counters = *counters;
     }
 
     /// A number that was never given out.
-    fn take(&self, number: impl Fn(&mut Standing) -> &mut i64) -> i64 {
-        let mut standing = self.standing.borrow_mut();
-        let number = number(&mut standing);
+    fn next_number(&self, number: impl Fn(&mut StoreState) -> &mut i64) -> i64 {
+        let mut store_state = self.store_state.borrow_mut();
+        let number = number(&mut store_state);
         *number += 1;
         *number
     }

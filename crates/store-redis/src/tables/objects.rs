@@ -20,26 +20,32 @@ use crate::rows::JournaledEvent;
 use crate::{keys, rows};
 
 /// Rows that one transaction reads at most to enter them into the index.
-const SCANNED: &str = "500";
+const SCAN_COUNT: &str = "500";
 
 impl RedisTables {
-    pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
+    pub(super) fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
         self.overlay.read_object(tenant, key)
     }
 
-    pub(super) fn keep_object(&self, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
+    pub(super) fn write_object_keeping_check(
+        &self,
+        tenant: &Tenant,
+        key: &str,
+        object: &Object,
+    ) -> Result<()> {
         let before = self.overlay.read_row(Table::Objects, object_field(tenant, key))?;
         let before = before.map(|row| rows::decode_object_check(&row)).transpose()?.flatten();
         match before {
             Some(checked) => self.write_object(tenant, key, object, checked),
-            None => self.add_object(tenant, key, object, object.last),
+            None => self.insert_object(tenant, key, object, object.last),
         }
         Ok(())
     }
 
     /// Writes an object that is not in the index yet.
-    pub(crate) fn add_object(&self, tenant: &Tenant, key: &str, object: &Object, checked: EventId) {
-        self.overlay.add_member(Index::ObjectsByCheck, index_member(checked, &object_field(tenant, key)));
+    pub(crate) fn insert_object(&self, tenant: &Tenant, key: &str, object: &Object, checked: EventId) {
+        self.overlay
+            .add_member(Index::ObjectsByCheck, check_index_member(checked, &object_field(tenant, key)));
         self.write_object(tenant, key, object, checked);
     }
 
@@ -56,27 +62,29 @@ impl RedisTables {
         );
     }
 
-    pub(super) fn find_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
-        self.index_objects()?;
+    pub(super) fn list_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
+        self.index_unindexed_objects()?;
         let end = MemberBuilder::from_i64(up_to.as_i64().saturating_add(1)).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         loop {
             let members = self.overlay.read_members(&Index::ObjectsByCheck, bounds, Way::Up, most)?;
             let is_all = members.len() < most;
-            let idle = self.idle_among(members)?;
+            let idle = self.resolve_idle_objects(members)?;
             if is_all || !idle.is_empty() {
-                return self.with_queued(idle);
+                return self.read_queued_flags(idle);
             }
         }
     }
 
     /// The objects of these members. Removes members that no row agrees with.
-    fn idle_among(&self, members: Vec<Member>) -> Result<Vec<IdleObject>> {
-        let fields = members.iter().map(|member| CacheFetch::Row(Table::Objects, field_of(member).into()));
+    fn resolve_idle_objects(&self, members: Vec<Member>) -> Result<Vec<IdleObject>> {
+        let fields = members
+            .iter()
+            .map(|member| CacheFetch::Row(Table::Objects, object_field_of_member(member).into()));
         self.overlay.fetch(fields.collect())?;
         let mut idle = Vec::with_capacity(members.len());
         for member in members {
-            let field = field_of(&member);
+            let field = object_field_of_member(&member);
             let row = self.overlay.read_row(Table::Objects, field)?;
             match row.map(|row| rows::decode_object_check(&row).map(|checked| (row, checked))).transpose()? {
                 Some((row, Some(checked))) if checked.as_i64() == decode_member_i64(&member, 0)? => {
@@ -90,7 +98,7 @@ impl RedisTables {
     }
 
     /// Reads which of these have events in an outbox, or in flight.
-    fn with_queued(&self, mut idle: Vec<IdleObject>) -> Result<Vec<IdleObject>> {
+    fn read_queued_flags(&self, mut idle: Vec<IdleObject>) -> Result<Vec<IdleObject>> {
         let outbox = |idle: &IdleObject| -> CommandArgs {
             let name = object_name(&idle.tenant, &idle.key);
             let key = |what| self.overlay.keys.object_key(name.as_bytes(), what);
@@ -106,14 +114,14 @@ impl RedisTables {
         Ok(idle)
     }
 
-    pub(super) fn check_objects(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    pub(super) fn write_object_checks(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
         let fields: Vec<Member> = objects.iter().map(|(tenant, key, _)| object_field(tenant, key)).collect();
-        self.fetch_rows(&fields)?;
+        self.prefetch_object_rows(&fields)?;
         let mut checked = fields.iter().zip(objects.iter().map(|(.., checked)| *checked));
-        checked.try_for_each(|(field, checked)| self.check_object(field, EventId::MAX, checked))
+        checked.try_for_each(|(field, checked)| self.write_object_check(field, EventId::MAX, checked))
     }
 
-    pub(super) fn check_objects_of(
+    pub(super) fn write_object_checks_of_events(
         &self,
         events: &[EventId],
         up_to: EventId,
@@ -125,27 +133,27 @@ impl RedisTables {
             let found = self.overlay.read_journaled_event(*id)?.map(|journaled| journaled.event);
             fields.extend(found.and_then(|event| Some(object_field(&event.tenant, event.key?.as_str()))));
         }
-        self.fetch_rows(&fields)?;
-        fields.iter().try_for_each(|field| self.check_object(field, up_to, checked))
+        self.prefetch_object_rows(&fields)?;
+        fields.iter().try_for_each(|field| self.write_object_check(field, up_to, checked))
     }
 
     /// Reads rows of objects in one round trip.
-    fn fetch_rows<'f>(&self, fields: impl IntoIterator<Item = &'f Member>) -> Result<()> {
+    fn prefetch_object_rows<'f>(&self, fields: impl IntoIterator<Item = &'f Member>) -> Result<()> {
         let row = |field: &Member| CacheFetch::Row(Table::Objects, field.clone());
         self.overlay.fetch(fields.into_iter().map(row).collect())
     }
 
     /// Sets when an object was checked, unless that was after `up_to`.
-    fn check_object(&self, field: &Member, up_to: EventId, checked: EventId) -> Result<()> {
+    fn write_object_check(&self, field: &Member, up_to: EventId, checked: EventId) -> Result<()> {
         let Some(row) = self.overlay.read_row(Table::Objects, field)? else { return Ok(()) };
         let before = rows::decode_object_check(&row)?;
         if before.is_some_and(|before| before > up_to) {
             return Ok(());
         }
         if let Some(before) = before {
-            self.overlay.remove_member(Index::ObjectsByCheck, index_member(before, field));
+            self.overlay.remove_member(Index::ObjectsByCheck, check_index_member(before, field));
         }
-        self.overlay.add_member(Index::ObjectsByCheck, index_member(checked, field));
+        self.overlay.add_member(Index::ObjectsByCheck, check_index_member(checked, field));
         self.overlay.write_row(
             Table::Objects,
             field,
@@ -155,20 +163,20 @@ impl RedisTables {
     }
 
     /// Deletes objects with their `OBJ:last.event.id`, unless an object of another tenant has the same name there.
-    pub(super) fn remove_objects(&self, objects: &[IdleObject]) -> Result<()> {
+    pub(super) fn delete_object_rows(&self, objects: &[IdleObject]) -> Result<()> {
         let others: Vec<Option<Member>> = objects
             .iter()
             .map(|idle| {
                 object_sharing_name(&idle.tenant, &idle.key).map(|(tenant, key)| object_field(&tenant, &key))
             })
             .collect();
-        self.fetch_rows(others.iter().flatten())?;
+        self.prefetch_object_rows(others.iter().flatten())?;
         for (IdleObject { tenant, key, .. }, other) in objects.iter().zip(others) {
             let field = object_field(tenant, key);
             let row = self.overlay.read_row(Table::Objects, &field)?;
             let checked = row.map(|row| rows::decode_object_check(&row)).transpose()?.flatten();
             if let Some(checked) = checked {
-                self.overlay.remove_member(Index::ObjectsByCheck, index_member(checked, &field));
+                self.overlay.remove_member(Index::ObjectsByCheck, check_index_member(checked, &field));
             }
             self.overlay.delete_row(Table::Objects, &field);
             let other =
@@ -180,7 +188,7 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn find_events_in_use(
+    pub(super) fn list_events_in_use(
         &self,
         after: EventId,
         up_to: EventId,
@@ -213,7 +221,7 @@ impl RedisTables {
     }
 
     /// Enters rows into the index that are not there, a part of them each time.
-    fn index_objects(&self) -> Result<()> {
+    fn index_unindexed_objects(&self) -> Result<()> {
         let (table, index) = (
             self.overlay.keys.table_key(&Table::Objects),
             self.overlay.keys.index_key(&Index::ObjectsByCheck),
@@ -223,32 +231,35 @@ impl RedisTables {
         if counts.first() <= counts.last() {
             return Ok(());
         }
-        let cursor = self.object_scan.get().to_string();
-        let mut answer =
-            decode_list(self.overlay.connection.execute(args!["HSCAN", &table, cursor, "COUNT", SCANNED])?)?;
+        let cursor = self.object_index_cursor.get().to_string();
+        let mut answer = decode_list(
+            self.overlay.connection.execute(args!["HSCAN", &table, cursor, "COUNT", SCAN_COUNT])?,
+        )?;
         let mut found = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?.into_iter();
         let mut unchecked = Vec::new();
         while let (Some(field), Some(row)) = (found.next(), found.next()) {
             match rows::decode_object_check(&row)? {
                 Some(checked) => {
-                    self.overlay.add_member(Index::ObjectsByCheck, index_member(checked, &field))
+                    self.overlay.add_member(Index::ObjectsByCheck, check_index_member(checked, &field))
                 }
                 None => unchecked.push(Member::from_vec(field)),
             }
         }
-        self.fetch_rows(&unchecked)?;
-        unchecked.iter().try_for_each(|field| self.check_object(field, EventId::ZERO, EventId::ZERO))?;
+        self.prefetch_object_rows(&unchecked)?;
+        unchecked
+            .iter()
+            .try_for_each(|field| self.write_object_check(field, EventId::ZERO, EventId::ZERO))?;
         let next = decode_strings(redis::Value::Array(answer))?.pop().unwrap_or_default();
-        self.object_scan.set(rows::decode_text(&next)?.parse().map_err(Fault::damaged)?);
+        self.object_index_cursor.set(rows::decode_text(&next)?.parse().map_err(Fault::damaged)?);
         Ok(())
     }
 }
 
-fn index_member(checked: EventId, field: &[u8]) -> Member {
+fn check_index_member(checked: EventId, field: &[u8]) -> Member {
     MemberBuilder::from_i64(checked.as_i64()).push_bytes(field).finish()
 }
 
 /// The field of an object in its table, from a member of the index.
-fn field_of(member: &Member) -> &[u8] {
+fn object_field_of_member(member: &Member) -> &[u8] {
     member.get(8..).unwrap_or_default()
 }

@@ -17,7 +17,7 @@ use crate::overlay::{Way, decode_list, decode_optional_bytes};
 use crate::script;
 use crate::{places, rows};
 
-const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
     /// Puts a task in the place of what was there: its row, and the indexes in which it stands.
@@ -34,19 +34,19 @@ impl RedisTables {
             (Some(live), _) => {
                 let (bucket, field) = bucket_and_field(live.seq);
                 self.overlay.write_row(Table::ActiveTasks(bucket), field, rows::encode_active_task(live));
-                self.document_live(live)
+                self.write_active_sync_task(live)
             }
             (None, Some(live)) => {
                 let (bucket, field) = bucket_and_field(live.seq);
                 self.overlay.delete_row(Table::ActiveTasks(bucket), field);
-                self.document_left(live)
+                self.remove_from_sync_queue_of_task(live)
             }
             (None, None) => Ok(()),
         }
     }
 
     /// Changes a task that is there.
-    fn change(&self, seq: TaskSeq, change: impl FnOnce(&mut Live)) -> Result<()> {
+    fn update_task(&self, seq: TaskSeq, change: impl FnOnce(&mut Live)) -> Result<()> {
         let before = self
             .overlay
             .read_active_task(seq)?
@@ -56,21 +56,21 @@ impl RedisTables {
         self.replace_task(Some(&before), Some(&after))
     }
 
-    pub(super) fn find_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
+    pub(super) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
         self.overlay.read_active_task(seq)
     }
 
-    pub(super) fn add_task(&self, live: &Live) -> Result<()> {
+    pub(super) fn add_active_task(&self, live: &Live) -> Result<()> {
         self.replace_task(None, Some(live))
     }
 
-    pub(super) fn remove_task(&self, live: &Live) -> Result<()> {
+    pub(super) fn delete_active_task(&self, live: &Live) -> Result<()> {
         let before = self.overlay.read_active_task(live.seq)?;
         self.replace_task(before.as_ref(), None)
     }
 
-    pub(super) fn move_task(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()> {
-        self.change(seq, |live| {
+    pub(super) fn write_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()> {
+        self.update_task(seq, |live| {
             let due = live.due();
             (live.phase, live.rank) = (phase, rank);
             live.life.state = match phase {
@@ -83,7 +83,7 @@ impl RedisTables {
     }
 
     pub(super) fn lock_task(&self, locked: &Live) -> Result<()> {
-        self.change(locked.seq, |live| {
+        self.update_task(locked.seq, |live| {
             live.phase = locked.phase;
             live.started = locked.started;
             live.life.state = locked.life.state;
@@ -91,8 +91,8 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn change_task(&self, changed: &Live) -> Result<()> {
-        self.change(changed.seq, |live| {
+    pub(super) fn write_task_changes(&self, changed: &Live) -> Result<()> {
+        self.update_task(changed.seq, |live| {
             live.phase = changed.phase;
             live.place = changed.place;
             live.rank = changed.rank;
@@ -102,22 +102,22 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn track_task(&self, tracked: &Live) -> Result<()> {
-        self.change(tracked.seq, |live| {
+    pub(super) fn write_lane_assignment(&self, tracked: &Live) -> Result<()> {
+        self.update_task(tracked.seq, |live| {
             (live.lane, live.crowd, live.bucket) = (tracked.lane, tracked.crowd, tracked.bucket);
         })
     }
 
-    pub(super) fn crowd_task(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
-        self.change(seq, |live| live.crowd = crowd)
+    pub(super) fn write_concurrency_group(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
+        self.update_task(seq, |live| live.crowd = crowd)
     }
 
-    pub(super) fn score_task(&self, seq: TaskSeq, score: i64) -> Result<()> {
-        self.change(seq, |live| live.score = score)
+    pub(super) fn write_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
+        self.update_task(seq, |live| live.score = score)
     }
 
-    pub(super) fn lease_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
-        self.change(seq, |live| {
+    pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
+        self.update_task(seq, |live| {
             if let State::Locked(lease) = &mut live.life.state
                 && lease.until.is_some()
             {
@@ -126,12 +126,12 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn note_touched(&self, seq: TaskSeq) {
-        self.changed(Change::Task(seq));
+    pub(super) fn record_task_change(&self, seq: TaskSeq) {
+        self.record_change(Change::Task(seq));
     }
 
-    pub(super) fn first_in_lane(&self, lane: i64) -> Result<Option<Head>> {
-        if self.is_of_new_object(lane) {
+    pub(super) fn read_lane_head(&self, lane: i64) -> Result<Option<Head>> {
+        if self.is_lane_of_new_object(lane) {
             self.overlay.assume_lane_was_empty(lane)?;
         }
         let Some((place, seq)) = self.overlay.read_lane_head(lane)? else { return Ok(None) };
@@ -143,12 +143,12 @@ impl RedisTables {
     }
 
     /// An object that was heard of in this transaction for the first time has nobody in its lanes but what it put there.
-    fn is_of_new_object(&self, lane: i64) -> bool {
-        let objects = self.before.borrow().counters.objects;
+    fn is_lane_of_new_object(&self, lane: i64) -> bool {
+        let objects = self.state_at_begin.borrow().counters.objects;
         pointsman_store::object_of_lane(lane).is_some_and(|object| object > objects)
     }
 
-    pub(super) fn all_in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+    pub(super) fn list_tasks_in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
         let seqs = self.overlay.read_task_seqs(
             &Index::LanePositions,
             &MemberBuilder::from_i64(lane).finish(),
@@ -158,7 +158,7 @@ impl RedisTables {
         Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|live| (live.seq, live.queue)).collect())
     }
 
-    pub(super) fn crowd_active(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_active_in_group(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
         self.overlay.read_task_seqs(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(crowd).push_i64(0).finish(),
@@ -167,7 +167,7 @@ impl RedisTables {
         )
     }
 
-    pub(super) fn crowd_blocked(&self, crowd: i64) -> Result<Option<Waiting>> {
+    pub(super) fn read_first_blocked_in_group(&self, crowd: i64) -> Result<Option<Waiting>> {
         let blocked = self.overlay.read_task_seqs(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(crowd).push_i64(1).finish(),
@@ -178,7 +178,7 @@ impl RedisTables {
     }
 
     /// The first of each queue, with their events.
-    pub(super) fn best_of(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
+    pub(super) fn read_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
         let wanted: Vec<(Index, usize)> = shares
             .iter()
             .map(|(queue, share)| (Index::ReadyTasks(*queue), (*share).max(0) as usize))
@@ -190,7 +190,7 @@ impl RedisTables {
             let mut parts = decode_list(found)?.into_iter();
             while let (Some(member), Some(task), Some(event)) = (parts.next(), parts.next(), parts.next()) {
                 let Some(member) = decode_optional_bytes(member)? else { continue };
-                self.saw(
+                self.cache_task_and_event(
                     TaskSeq(decode_member_i64(&member, 2)?),
                     decode_optional_bytes(task)?,
                     decode_optional_bytes(event)?,
@@ -216,7 +216,7 @@ impl RedisTables {
     }
 
     /// A task and its event that a script has found.
-    fn saw(
+    fn cache_task_and_event(
         &self,
         seq: TaskSeq,
         task: Option<crate::overlay::Bytes>,
@@ -232,7 +232,7 @@ impl RedisTables {
     }
 
     /// All that are scheduled, by score, rank and age.
-    pub(super) fn all_scheduled(&self) -> Result<Vec<Live>> {
+    pub(super) fn list_scheduled_tasks(&self) -> Result<Vec<Live>> {
         let mut scheduled = self.overlay.read_active_tasks(self.overlay.read_task_seqs(
             &Index::ScheduledTasks,
             &[],
@@ -243,7 +243,7 @@ impl RedisTables {
         Ok(scheduled)
     }
 
-    pub(super) fn fallen_due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
+    pub(super) fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
         let end = MemberBuilder::from_i64(now.micros()).push_i64(i64::MAX).finish();
         let due = self.overlay.read_members(
             &Index::DueTasks,
@@ -256,12 +256,12 @@ impl RedisTables {
         Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|live| Waiting::of(live, live.due())).collect())
     }
 
-    pub(super) fn first_due(&self) -> Result<Option<Timestamp>> {
-        let first = self.overlay.read_members(&Index::DueTasks, EVERYTHING, Way::Up, 1)?;
+    pub(super) fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
+        let first = self.overlay.read_members(&Index::DueTasks, UNBOUNDED, Way::Up, 1)?;
         first.first().map(|member| decode_member_i64(member, 0).map(Timestamp::from_micros)).transpose()
     }
 
-    pub(super) fn gated_of(&self, event: EventId) -> Result<Vec<Gated>> {
+    pub(super) fn list_gated_tasks(&self, event: EventId) -> Result<Vec<Gated>> {
         let seqs = self.overlay.read_task_seqs(
             &Index::GatedTasks,
             &MemberBuilder::from_i64(event.as_i64()).finish(),
@@ -276,11 +276,16 @@ impl RedisTables {
     }
 
     /// The numbers of an event's own tasks ascend with their stages, so that the first that is found is the first of all.
-    pub(super) fn sync_ahead(&self, event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>> {
+    pub(super) fn find_earlier_sync_task(
+        &self,
+        event: EventId,
+        stage: i64,
+        fresh: bool,
+    ) -> Result<Option<TaskSeq>> {
         let Some(journaled) = self.overlay.read_journaled_event(event)? else { return Ok(None) };
         for live in self.overlay.read_active_tasks(journaled.task_seqs())? {
             let before = live.sync && live.stage < stage && live.phase.code() <= Phase::Locked.code();
-            if before && (!fresh || (!live.life.late && self.is_untried(live.seq)?)) {
+            if before && (!fresh || (!live.life.late && self.has_no_finished_attempt(live.seq)?)) {
                 return Ok(Some(live.seq));
             }
         }
@@ -288,11 +293,11 @@ impl RedisTables {
     }
 
     /// None of its attempts has ended otherwise than by a release.
-    fn is_untried(&self, seq: TaskSeq) -> Result<bool> {
+    fn has_no_finished_attempt(&self, seq: TaskSeq) -> Result<bool> {
         Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.end == AttemptEnd::Released))
     }
 
-    pub(super) fn locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
+    pub(super) fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
         self.overlay.read_active_tasks(self.overlay.read_task_seqs(
             &Index::LockedTasks(node),
             &[],
@@ -301,7 +306,7 @@ impl RedisTables {
         )?)
     }
 
-    pub(super) fn leases_over(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+    pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
         let end = MemberBuilder::from_i64(now.micros()).finish();
         let over = (Bound::Unbounded, Bound::Excluded(&*end));
         let over = self.overlay.read_members(&Index::LeaseExpiries, over, Way::Up, usize::MAX)?;
@@ -313,13 +318,13 @@ impl RedisTables {
     }
 
     /// The tasks of a queue in a phase, at most so many.
-    fn in_phase(&self, queue: QueueId, phase: Phase, most: usize) -> Result<Vec<TaskSeq>> {
+    fn list_tasks_in_phase(&self, queue: QueueId, phase: Phase, most: usize) -> Result<Vec<TaskSeq>> {
         match phase {
             Phase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, most),
             Phase::Locked => {
                 let mut locked = Vec::new();
                 for node in self.overlay.list_lease_holders()? {
-                    let held = self.locked_by(node)?;
+                    let held = self.list_tasks_locked_by(node)?;
                     locked.extend(held.iter().filter(|live| live.queue == queue).map(|live| live.seq));
                 }
                 Ok(locked)
@@ -335,20 +340,25 @@ impl RedisTables {
         }
     }
 
-    pub(super) fn of_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_tasks_in_phases(
+        &self,
+        queue: QueueId,
+        phases: &[Phase],
+        most: usize,
+    ) -> Result<Vec<TaskSeq>> {
         let mut found = Vec::new();
         for phase in phases {
-            found.append(&mut self.in_phase(queue, *phase, most)?);
+            found.append(&mut self.list_tasks_in_phase(queue, *phase, most)?);
         }
         found.sort_unstable();
         found.truncate(most);
         Ok(found)
     }
 
-    pub(super) fn some_runners(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_running_tasks(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
         let mut runners = Vec::new();
         for node in self.overlay.list_lease_holders()? {
-            for live in self.locked_by(node)? {
+            for live in self.list_tasks_locked_by(node)? {
                 if self.overlay.read_queue(live.queue)?.is_some_and(|queue| queue.handler == handler) {
                     runners.push(live.seq);
                 }
@@ -361,7 +371,7 @@ impl RedisTables {
     }
 
     /// All unfinished tasks of a queue, by age.
-    fn all_of(&self, queue: QueueId) -> Result<Vec<Live>> {
+    fn list_active_tasks_of_queue(&self, queue: QueueId) -> Result<Vec<Live>> {
         const ALL: [Phase; 8] = [
             Phase::Blocked,
             Phase::Gated,
@@ -372,18 +382,22 @@ impl RedisTables {
             Phase::Halted,
             Phase::Missing,
         ];
-        self.overlay.read_active_tasks(self.of_phases(queue, &ALL, usize::MAX)?)
+        self.overlay.read_active_tasks(self.list_tasks_in_phases(queue, &ALL, usize::MAX)?)
     }
 
-    pub(super) fn all_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
-        Ok(self.all_of(queue)?.iter().map(|live| (live.seq, live.priority, live.created)).collect())
+    pub(super) fn list_tasks_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+        Ok(self
+            .list_active_tasks_of_queue(queue)?
+            .iter()
+            .map(|live| (live.seq, live.priority, live.created))
+            .collect())
     }
 
-    pub(super) fn all_to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
+    pub(super) fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
         let unlaned = |live: &Live| live.phase.code() <= Phase::Locked.code() && live.lane.is_none();
-        let tasks: Vec<Live> = self.all_of(queue)?.into_iter().filter(unlaned).collect();
+        let tasks: Vec<Live> = self.list_active_tasks_of_queue(queue)?.into_iter().filter(unlaned).collect();
         let events: Vec<EventId> = tasks.iter().filter_map(|live| live.event).collect();
-        self.fetch_events(&events)?;
+        self.prefetch_events(&events)?;
         let mut found = Vec::new();
         for live in tasks {
             let event = live.event.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
@@ -395,7 +409,7 @@ impl RedisTables {
         Ok(found)
     }
 
-    pub(super) fn count_before(&self, live: &Live, most: u64) -> Result<u64> {
+    pub(super) fn count_ready_before(&self, live: &Live, most: u64) -> Result<u64> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let member = places::ready_member(live);
         let upper = match live.phase {

@@ -11,7 +11,7 @@ use super::RedisMove;
 use crate::connection::{CommandArgs, args};
 use crate::outbox::stray::{self, Objects};
 use crate::overlay::{decode_list, decode_strings};
-use crate::reader::time_of;
+use crate::reader::decode_server_time;
 
 /// The key that every store has.
 const POINT: &str = "pointsman:point";
@@ -115,7 +115,7 @@ impl RedisMove {
 
     /// The nodes that were heard of within the last minute, by the clock of the server.
     pub(super) fn living(&self) -> Result<Vec<String>> {
-        let now = Timestamp::from_micros(time_of(self.execute(args!["TIME"])?)?);
+        let now = Timestamp::from_micros(decode_server_time(self.execute(args!["TIME"])?)?);
         let nodes = self.overlay().read_all_nodes(false)?;
         let living = nodes.into_iter().filter(|node| !node.gone && node.heard > now.minus(ALIVE));
         Ok(living.map(|node| node.name).collect())

@@ -24,8 +24,8 @@ pub(super) struct Old {
 impl RedisMove {
     /// The one row of the section. The newest event is told by the journal: an id may have been given that no event has got.
     pub(super) fn counters(&mut self) -> Result<Row> {
-        let standing = self.standing()?;
-        let counters = standing.counters;
+        let store_state = self.store_state()?;
+        let counters = store_state.counters;
         let (all, old) = (self.journal_length()?, self.old()?);
         let newest = decode_journal_entries(self.execute(args![
             "XREVRANGE",
@@ -48,7 +48,7 @@ impl RedisMove {
             counters.fences,
             counters.objects,
             counters.ended,
-            standing.nodes,
+            store_state.last_node,
         ])
     }
 
@@ -65,7 +65,7 @@ impl RedisMove {
         if let Some(old) = self.seen.old {
             return Ok(old);
         }
-        let forgotten = self.standing()?.counters.forgotten;
+        let forgotten = self.store_state()?.counters.forgotten;
         let (mut old, mut after, mut chunk) = (Old::default(), EventId::ZERO, Chunk::of(usize::MAX));
         while after < forgotten {
             let found = self.events_behind(after, forgotten, chunk)?;
@@ -81,7 +81,7 @@ impl RedisMove {
 
     /// Events that are not forgotten, and those that are but unfinished tasks need them.
     pub(super) fn read_journal(&self, after: Option<&Place>) -> Result<Page> {
-        let forgotten = self.standing()?.counters.forgotten;
+        let forgotten = self.store_state()?.counters.forgotten;
         let after = after.and_then(|place| place.first()).and_then(Cell::number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
         let (mut page, mut chunk) = (Page::default(), Chunk::of(usize::MAX));

@@ -37,8 +37,8 @@ use crate::error::{self, OpenError};
 use crate::keys::Keys;
 use crate::outbox::stray::{self, Objects};
 use crate::overlay::{TransactionOverlay, decode_integer, decode_optional_bytes};
-use crate::reader::{read_store_state_command, standing_of};
-use crate::standing::Standing;
+use crate::reader::{decode_store_state, read_store_state_command};
+use crate::store_state::StoreState;
 use crate::tables::RedisTables;
 use crate::{check_layout, first_texts};
 
@@ -98,14 +98,14 @@ impl RedisMove {
             if let Some(key) = store.strange_key().map_err(failed)? {
                 return Err(OpenError::NotOurs { at: place, key }.into());
             }
-            store.tables.found(&first_texts()).map_err(failed)?;
+            store.tables.create_store(&first_texts()).map_err(failed)?;
         }
         check_layout(&store.tables, &place)?;
         let nodes = store.living().map_err(failed)?;
         if !nodes.is_empty() {
             return Err(NotReady::InUse { at, nodes: nodes.join(", ") });
         }
-        store.point = store.standing().map_err(failed)?.point;
+        store.point = store.store_state().map_err(failed)?.commit_version;
         let events = if part == As::Source { store.count_waiting().map_err(failed)? } else { 0 };
         if events > 0 {
             let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
@@ -147,8 +147,8 @@ impl RedisMove {
     }
 
     /// How far everything has come.
-    fn standing(&self) -> Result<Standing> {
-        standing_of(self.execute(read_store_state_command(self.overlay()))?)
+    fn store_state(&self) -> Result<StoreState> {
+        decode_store_state(self.execute(read_store_state_command(self.overlay()))?)
     }
 
     /// The first that is asked once both stores are open: the other may have been laid out beside this one meanwhile.
@@ -159,7 +159,7 @@ impl RedisMove {
     }
 
     fn has_not_changed(&self) -> Result<bool> {
-        Ok(self.standing()?.point == self.point && self.count_waiting()? == 0)
+        Ok(self.store_state()?.commit_version == self.point && self.count_waiting()? == 0)
     }
 }
 

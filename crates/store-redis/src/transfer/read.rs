@@ -21,7 +21,7 @@ use crate::lookup::{StoredHandler, parse_number};
 use crate::overlay::{Bytes, Way, decode_list, decode_optional_bytes};
 use crate::read::Chunk;
 use crate::rows::{self, NodeRow, decode_text};
-use crate::tables::schedules::Entry;
+use crate::tables::schedules::StoredSchedule;
 
 /// What a store keeps for itself.
 const OWN_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN, NOTE];
@@ -182,7 +182,7 @@ impl RedisMove {
     fn schedules(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (name, bytes) in self.all(Table::Schedules)? {
-            let Entry { row, last_event } = Entry::decode(&bytes)?;
+            let StoredSchedule { row, last_event } = StoredSchedule::decode(&bytes)?;
             rows.push(row![name, row.expression, row.settled, row.unmet, last_event, row.named]);
         }
         Ok(rows)

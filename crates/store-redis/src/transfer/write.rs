@@ -24,10 +24,10 @@ use crate::keys::{Index, Table, bucket_and_field};
 use crate::memory_usage::MemoryUsage;
 use crate::overlay::{Way, decode_text_reply};
 use crate::rows::{self, JournaledEvent, NodeRow};
-use crate::standing::Standing;
-use crate::tables::schedules::Entry;
+use crate::store_state::StoreState;
+use crate::tables::schedules::StoredSchedule;
 
-const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 /// The number of an event that is forgotten, though it lies there still.
 const UNNUMBERED: i64 = -1;
 
@@ -45,7 +45,7 @@ impl RedisMove {
     pub(super) fn end(&mut self) -> Result<bool> {
         self.in_transaction(|store| {
             let next_due = store.tables.earliest_due()?;
-            store.tables.change_standing(|standing| standing.counters.next_due = next_due);
+            store.tables.update_store_state(|store_state| store_state.counters.next_due = next_due);
             store.overlay().delete_row(Table::Texts, NOTE);
             Ok(())
         })
@@ -134,8 +134,14 @@ impl RedisMove {
         for (name, number) in [("realm", realm), ("salt", salt)] {
             self.overlay().write_row(Table::Texts, name, number.to_string().into_bytes());
         }
-        self.tables.change_standing(|standing| {
-            *standing = Standing { counters, nodes, queues: 0, deeds: 0, ..standing.clone() };
+        self.tables.update_store_state(|store_state| {
+            *store_state = StoreState {
+                counters,
+                last_node: nodes,
+                last_queue: 0,
+                last_audit_entry: 0,
+                ..store_state.clone()
+            };
         });
         self.clear()?;
         if unseen > 0 {
@@ -149,9 +155,7 @@ impl RedisMove {
 
     /// Where nothing is remembered, forgotten events may lie all the same.
     fn clear(&self) -> Result<()> {
-        for mark in
-            self.overlay().read_members(&Index::EventNumberSamples, EVERYTHING, Way::Up, usize::MAX)?
-        {
+        for mark in self.overlay().read_members(&Index::EventNumberSamples, UNBOUNDED, Way::Up, usize::MAX)? {
             self.overlay().remove_member(Index::EventNumberSamples, mark);
         }
         self.overlay().add_command(args![
@@ -195,7 +199,7 @@ impl RedisMove {
         };
         self.overlay().write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, &tenant, &of));
         self.overlay().write_row(Table::QueueCounts, id.to_string(), rows::encode_counts(&counts));
-        self.tables.change_standing(|standing| standing.queues = standing.queues.max(id));
+        self.tables.update_store_state(|store_state| store_state.last_queue = store_state.last_queue.max(id));
         Ok(())
     }
 
@@ -220,7 +224,7 @@ impl RedisMove {
     fn put_schedule(&self, mut row: Cells) -> Result<()> {
         let (name, expression, settled) = (row.text()?, row.text()?, row.time()?);
         let (unmet, last_event, named) = (row.optional_time()?, row.optional_event()?, row.time()?);
-        let entry = Entry { row: ScheduleRow { expression, settled, unmet, named }, last_event };
+        let entry = StoredSchedule { row: ScheduleRow { expression, settled, unmet, named }, last_event };
         self.overlay().write_row(Table::Schedules, name, entry.encode());
         Ok(())
     }
@@ -228,7 +232,7 @@ impl RedisMove {
     fn put_event(&self, row: Cells) -> Result<()> {
         let JournaledEvent { event, first_task, tasks } = event_of(row)?;
         let mut number = UNNUMBERED;
-        self.tables.change_standing(|Standing { counters, .. }| {
+        self.tables.update_store_state(|StoreState { counters, .. }| {
             if event.id > counters.forgotten {
                 counters.journaled += 1;
                 number = counters.journaled;
@@ -242,7 +246,7 @@ impl RedisMove {
         let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
         let (last, sent) = (EventId::from_i64(row.number()?), Object::decode_sent(&row.bytes()?));
         let checked = EventId::from_i64(row.number()?);
-        self.tables.add_object(&tenant, &key, &Object { number, last, sent }, checked);
+        self.tables.insert_object(&tenant, &key, &Object { number, last, sent }, checked);
         Ok(())
     }
 
@@ -263,7 +267,7 @@ impl RedisMove {
     fn put_order(&self, row: Cells) -> Result<()> {
         let numbered = order_of(row)?;
         self.tables.insert_order(numbered.n, &numbered.order)?;
-        self.tables.change_standing(|Standing { counters, .. }| {
+        self.tables.update_store_state(|StoreState { counters, .. }| {
             counters.orders = counters.orders.max(numbered.n);
         });
         Ok(())
@@ -288,7 +292,7 @@ impl RedisMove {
         for (task, lines) in logs {
             let key = keys.get(&task);
             let key = key.ok_or_else(|| Fault::damaged(format!("a log of no task {}", task.0)))?;
-            self.tables.write_lines(key, lines)?;
+            self.tables.write_log_lines(key, lines)?;
         }
         Ok(())
     }
@@ -305,7 +309,7 @@ impl RedisMove {
         let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
         let (event, task) = (row.optional_event()?, row.optional_text()?);
         let task = task.map(|task| TaskId::from_text(&task));
-        self.tables.write_fire(&schedule, &Fire { planned, at, outcome, event, task })
+        self.tables.write_fire_row(&schedule, &Fire { planned, at, outcome, event, task })
     }
 
     fn put_deed(&self, mut row: Cells) -> Result<()> {
@@ -316,7 +320,9 @@ impl RedisMove {
             n.to_string(),
             rows::encode_audit_entry(&Deed { at, by, action, what, detail }),
         );
-        self.tables.change_standing(|standing| standing.deeds = standing.deeds.max(n));
+        self.tables.update_store_state(|store_state| {
+            store_state.last_audit_entry = store_state.last_audit_entry.max(n)
+        });
         Ok(())
     }
 }

@@ -10,12 +10,12 @@ use super::RedisTables;
 use crate::connection::{CommandArgs, args, to_arg};
 
 /// Waiting tasks, the greatest score first.
-const QUEUE: &str = "sync_tasks_priority_queue";
+const PRIORITY_QUEUE_KEY: &str = "sync_tasks_priority_queue";
 /// The numbers of waiting tasks: of those with the same score, the least goes first.
-const TIES: &str = "sync_tasks_sequence";
+const TIE_BREAK_KEY: &str = "sync_tasks_sequence";
 
 /// What the document tells of a task.
-struct Documented<'t> {
+struct SyncTask<'t> {
     id: TaskId,
     source: String,
     collection: String,
@@ -28,11 +28,11 @@ struct Documented<'t> {
 
 impl RedisTables {
     /// An unfinished task was written.
-    pub(super) fn document_live(&self, live: &Live) -> Result<()> {
-        let Some((source, collection, id)) = self.named_in_document(live.queue, live.seq)? else {
+    pub(super) fn write_active_sync_task(&self, live: &Live) -> Result<()> {
+        let Some((source, collection, id)) = self.sync_task_identity(live.queue, live.seq)? else {
             return Ok(());
         };
-        let task = Documented {
+        let task = SyncTask {
             id,
             source,
             collection,
@@ -42,41 +42,41 @@ impl RedisTables {
             finished: None,
             state: &live.life.state,
         };
-        self.write_document(&task);
+        self.write_sync_task(&task);
         let waits = matches!(live.life.state, State::New { .. } | State::Scheduled);
         if waits {
-            let score = live.priority * 1_000_000_000_000 - seconds(live.created);
+            let score = live.priority * 1_000_000_000_000 - unix_seconds(live.created);
             self.overlay.add_command(args![
                 "ZADD",
-                self.overlay.keys.with_prefix(QUEUE),
+                self.overlay.keys.with_prefix(PRIORITY_QUEUE_KEY),
                 score.to_string(),
                 task.id.as_str()
             ]);
             self.overlay.add_command(args![
                 "ZADD",
-                self.overlay.keys.with_prefix(TIES),
+                self.overlay.keys.with_prefix(TIE_BREAK_KEY),
                 live.seq.0.to_string(),
                 task.id.as_str()
             ]);
         } else {
-            self.leaves_queue(&task.id);
+            self.remove_from_sync_queue(&task.id);
         }
         Ok(())
     }
 
     /// An unfinished task was taken out of its table: it has ended, or is gone.
-    pub(super) fn document_left(&self, live: &Live) -> Result<()> {
-        if let Some((_, _, id)) = self.named_in_document(live.queue, live.seq)? {
-            self.leaves_queue(&id);
+    pub(super) fn remove_from_sync_queue_of_task(&self, live: &Live) -> Result<()> {
+        if let Some((_, _, id)) = self.sync_task_identity(live.queue, live.seq)? {
+            self.remove_from_sync_queue(&id);
         }
         Ok(())
     }
 
-    pub(super) fn document_past(&self, past: &Past) -> Result<()> {
-        let Some((source, collection, id)) = self.named_in_document(past.queue, past.seq)? else {
+    pub(super) fn write_archived_sync_task(&self, past: &Past) -> Result<()> {
+        let Some((source, collection, id)) = self.sync_task_identity(past.queue, past.seq)? else {
             return Ok(());
         };
-        self.write_document(&Documented {
+        self.write_sync_task(&SyncTask {
             id,
             source,
             collection,
@@ -90,17 +90,17 @@ impl RedisTables {
     }
 
     /// What is told of an ended task that is forgotten: its key, its pair's history, and its name there.
-    pub(super) fn documented(&self, past: &Past) -> Result<Option<[Vec<u8>; 3]>> {
-        let named = self.named_in_document(past.queue, past.seq)?;
+    pub(super) fn sync_task_keys(&self, past: &Past) -> Result<Option<[Vec<u8>; 3]>> {
+        let named = self.sync_task_identity(past.queue, past.seq)?;
         Ok(named.map(|(source, collection, id)| {
             let keys = &self.overlay.keys;
-            let history = keys.with_prefix(&history(&source, &collection));
+            let history = keys.with_prefix(&history_key(&source, &collection));
             [keys.with_prefix(&format!("sync_tasks#{id}")), history, to_arg(id.as_str())]
         }))
     }
 
     /// Source, collection and id of a task, if it is a source's.
-    fn named_in_document(
+    fn sync_task_identity(
         &self,
         queue: i64,
         seq: pointsman_core::TaskSeq,
@@ -118,7 +118,7 @@ impl RedisTables {
         Ok(Some((handler.to_string(), collection.to_string(), id)))
     }
 
-    fn write_document(&self, task: &Documented<'_>) {
+    fn write_sync_task(&self, task: &SyncTask<'_>) {
         let keys = &self.overlay.keys;
         let time = |time: Option<Timestamp>| time.map_or(String::new(), |time| time.to_string());
         let fields: [(&str, String); 8] = [
@@ -134,21 +134,26 @@ impl RedisTables {
         let mut hash: CommandArgs = args!["HSET", keys.with_prefix(&format!("sync_tasks#{}", task.id))];
         hash.extend(fields.iter().flat_map(|(name, value)| [to_arg(name), to_arg(value)]));
         self.overlay.add_command(hash);
-        let history = keys.with_prefix(&history(&task.source, &task.collection));
-        self.overlay.add_command(args!["ZADD", history, seconds(task.created).to_string(), task.id.as_str()]);
+        let history = keys.with_prefix(&history_key(&task.source, &task.collection));
+        self.overlay.add_command(args![
+            "ZADD",
+            history,
+            unix_seconds(task.created).to_string(),
+            task.id.as_str()
+        ]);
     }
 
-    fn leaves_queue(&self, id: &TaskId) {
-        for queue in [QUEUE, TIES] {
+    fn remove_from_sync_queue(&self, id: &TaskId) {
+        for queue in [PRIORITY_QUEUE_KEY, TIE_BREAK_KEY] {
             self.overlay.add_command(args!["ZREM", self.overlay.keys.with_prefix(queue), id.as_str()]);
         }
     }
 }
 
-fn history(source: &str, collection: &str) -> String {
+fn history_key(source: &str, collection: &str) -> String {
     format!("sync_tasks_index:source#{source}:collection#{collection}")
 }
 
-fn seconds(time: Timestamp) -> i64 {
+fn unix_seconds(time: Timestamp) -> i64 {
     time.micros().div_euclid(1_000_000)
 }

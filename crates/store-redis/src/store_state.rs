@@ -11,43 +11,43 @@ use crate::overlay::InvalidationRecord;
 use crate::rows::{decode_counters, encode_counters};
 
 /// What is said when Redis has nothing of a store that was open.
-pub(crate) const GONE: &str = "Redis holds nothing of it any more, as after FLUSHALL or a start without its file; put a backup \
+pub(crate) const STORE_MISSING: &str = "Redis holds nothing of it any more, as after FLUSHALL or a start without its file; put a backup \
     back, or start the nodes again, and they begin with an empty store";
 
 /// Version and mark, with which `pointsman:point` and whatever is told of a commit begin.
-pub(crate) const POINT: usize = 16;
+pub(crate) const COMMIT_VERSION_BYTES: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
-    pub(crate) point: Point,
+pub(crate) struct StoreState {
+    pub(crate) commit_version: Point,
     /// Goes on with each change of handlers, chains, rules or nodes.
-    pub(crate) registry: i64,
+    pub(crate) registry_version: i64,
     pub(crate) counters: Counters,
     /// The numbers given out last.
-    pub(crate) queues: i64,
-    pub(crate) nodes: i64,
-    pub(crate) deeds: i64,
+    pub(crate) last_queue: i64,
+    pub(crate) last_node: i64,
+    pub(crate) last_audit_entry: i64,
 }
 
-impl Standing {
+impl StoreState {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let mut row = RowDecoder::new(bytes);
         Ok(Self {
-            point: unpack_point(&mut row)?,
-            registry: row.varint()?,
-            queues: row.varint()?,
-            nodes: row.varint()?,
-            deeds: row.varint()?,
+            commit_version: decode_commit_version(&mut row)?,
+            registry_version: row.varint()?,
+            last_queue: row.varint()?,
+            last_node: row.varint()?,
+            last_audit_entry: row.varint()?,
             counters: decode_counters(&mut row)?,
         })
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let packed = pack_point(self.point)
-            .varint(self.registry)
-            .varint(self.queues)
-            .varint(self.nodes)
-            .varint(self.deeds);
+        let packed = start_row_with_commit_version(self.commit_version)
+            .varint(self.registry_version)
+            .varint(self.last_queue)
+            .varint(self.last_node)
+            .varint(self.last_audit_entry);
         encode_counters(&self.counters, packed).finish()
     }
 
@@ -56,28 +56,28 @@ impl Standing {
     }
 }
 
-fn pack_point(point: Point) -> RowEncoder {
+fn start_row_with_commit_version(point: Point) -> RowEncoder {
     RowEncoder::with_capacity(64).fixed_i64(point.version).fixed_i64(point.mark)
 }
 
-fn unpack_point(row: &mut RowDecoder<'_>) -> Result<Point> {
+fn decode_commit_version(row: &mut RowDecoder<'_>) -> Result<Point> {
     Ok(Point { version: row.fixed_i64()?, mark: row.fixed_i64()? })
 }
 
 /// Version and mark alone.
-pub(crate) fn point_bytes(point: Point) -> Vec<u8> {
-    pack_point(point).finish()
+pub(crate) fn encode_commit_version(point: Point) -> Vec<u8> {
+    start_row_with_commit_version(point).finish()
 }
 
 pub(crate) fn encode_commit(commit: &Commit) -> Vec<u8> {
-    let packed =
-        pack_point(commit.point).optional_varint(commit.changes.as_ref().map(|codes| codes.len() as i64));
+    let packed = start_row_with_commit_version(commit.point)
+        .optional_varint(commit.changes.as_ref().map(|codes| codes.len() as i64));
     commit.changes.iter().flatten().fold(packed, |packed, code| packed.varint(*code)).finish()
 }
 
 pub(crate) fn decode_commit(bytes: &[u8]) -> Result<Commit> {
     let mut row = RowDecoder::new(bytes);
-    let point = unpack_point(&mut row)?;
+    let point = decode_commit_version(&mut row)?;
     let changes = match row.optional_varint()? {
         Some(count) => Some((0..count).map(|_| row.varint()).collect::<Result<_>>()?),
         None => None,
@@ -87,29 +87,29 @@ pub(crate) fn decode_commit(bytes: &[u8]) -> Result<Commit> {
 
 /// What the last commits told.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct RecentCommits {
     /// What they changed, the oldest first.
     pub(crate) commits: Vec<Commit>,
     /// What they wrote, of those that told it.
-    pub(crate) touched: Vec<(Point, InvalidationRecord)>,
+    pub(crate) invalidations: Vec<(Point, InvalidationRecord)>,
 }
 
-impl Told {
+impl RecentCommits {
     /// What was written since; nothing if one of the commits did not tell it.
-    pub(crate) fn touched_since(&self, known: Point) -> Option<Vec<&InvalidationRecord>> {
-        let of = |commit: &Commit| self.touched.iter().find(|(point, _)| *point == commit.point);
+    pub(crate) fn invalidations_since(&self, known: Point) -> Option<Vec<&InvalidationRecord>> {
+        let of = |commit: &Commit| self.invalidations.iter().find(|(point, _)| *point == commit.point);
         let later = since(&self.commits, known, |commit| commit.point)?;
-        later.iter().map(|commit| of(commit).map(|(_, touched)| touched)).collect()
+        later.iter().map(|commit| of(commit).map(|(_, invalidations)| invalidations)).collect()
     }
 }
 
-pub(crate) fn pack_touched(point: Point, touched: Vec<u8>) -> Vec<u8> {
-    [point_bytes(point), touched].concat()
+pub(crate) fn encode_invalidation(point: Point, record: Vec<u8>) -> Vec<u8> {
+    [encode_commit_version(point), record].concat()
 }
 
-pub(crate) fn unpack_touched(bytes: &[u8]) -> Result<(Point, InvalidationRecord)> {
+pub(crate) fn decode_invalidation(bytes: &[u8]) -> Result<(Point, InvalidationRecord)> {
     let mut row = RowDecoder::new(bytes);
-    Ok((unpack_point(&mut row)?, InvalidationRecord::decode(row)?))
+    Ok((decode_commit_version(&mut row)?, InvalidationRecord::decode(row)?))
 }
 
 #[cfg(test)]
@@ -120,24 +120,33 @@ mod tests {
     fn it_reads_back_and_begins_with_its_point() {
         let point = Point { version: 7, mark: -3 };
         let counters = Counters { tasks: 9, fences: 1 << 40, ..Counters::default() };
-        let standing = Standing { point, registry: 2, counters, queues: 3, nodes: 4, deeds: 5 };
-        let bytes = standing.encode();
-        assert_eq!(Standing::decode(&bytes).unwrap(), standing);
-        assert_eq!(bytes[..POINT], point_bytes(point));
+        let store_state = StoreState {
+            commit_version: point,
+            registry_version: 2,
+            counters,
+            last_queue: 3,
+            last_node: 4,
+            last_audit_entry: 5,
+        };
+        let bytes = store_state.encode();
+        assert_eq!(StoreState::decode(&bytes).unwrap(), store_state);
+        assert_eq!(bytes[..COMMIT_VERSION_BYTES], encode_commit_version(point));
     }
 
     #[test]
     fn what_was_touched_is_known_only_if_all_told_it() {
         let point = |version| Point { version, mark: version * 3 };
-        let touched = |version| {
-            let packed = pack_touched(point(version), InvalidationRecord::default().encode().unwrap());
-            unpack_touched(&packed).unwrap()
+        let invalidations = |version| {
+            let packed = encode_invalidation(point(version), InvalidationRecord::default().encode().unwrap());
+            decode_invalidation(&packed).unwrap()
         };
         let count_since = |known| {
             let commit = |version| Commit { point: point(version), changes: None };
-            let told =
-                Told { commits: (known..8).map(commit).collect(), touched: [7, 6].map(touched).into() };
-            told.touched_since(point(known)).map(|touched| touched.len())
+            let told = RecentCommits {
+                commits: (known..8).map(commit).collect(),
+                invalidations: [7, 6].map(invalidations).into(),
+            };
+            told.invalidations_since(point(known)).map(|invalidations| invalidations.len())
         };
         assert_eq!([4, 5, 6, 7].map(count_since), [None, Some(2), Some(1), Some(0)]);
     }

@@ -12,64 +12,70 @@ use tokio::time::timeout;
 use crate::connect::Endpoint;
 use crate::error::{explain, is_broken};
 use crate::overlay::TransactionOverlay;
-use crate::reader::Reader;
-use crate::standing::Standing;
+use crate::reader::SnapshotReader;
+use crate::store_state::StoreState;
 
 /// So many reads at most run at a time.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 /// So many of them may be such that look at much.
-const WALKS: usize = 2;
+const MAX_SCANS: usize = 2;
 /// How long a read waits for its place among them before the server is taken for dead.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Readers {
+pub(crate) struct ReaderPool {
     endpoint: Arc<Endpoint>,
-    idle: Arc<Mutex<Vec<Reader>>>,
-    permits: Arc<Semaphore>,
-    walks: Arc<Semaphore>,
-    readable: Arc<Readable>,
+    idle_readers: Arc<Mutex<Vec<SnapshotReader>>>,
+    read_permits: Arc<Semaphore>,
+    scan_permits: Arc<Semaphore>,
+    read_availability: Arc<Readable>,
 }
 
-impl Readers {
+impl ReaderPool {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
-        let permits = Arc::new(Semaphore::new(READERS));
-        let walks = Arc::new(Semaphore::new(WALKS));
-        Self { endpoint, idle: Arc::default(), permits, walks, readable: Arc::default() }
+        let read_permits = Arc::new(Semaphore::new(MAX_READERS));
+        let scan_permits = Arc::new(Semaphore::new(MAX_SCANS));
+        Self {
+            endpoint,
+            idle_readers: Arc::default(),
+            read_permits,
+            scan_permits,
+            read_availability: Arc::default(),
+        }
     }
 
     /// Runs `read`: all that it sees is of one moment. It is run again if somebody writes meanwhile, or if its connection
     /// breaks.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub(crate) async fn read_snapshot<T: Send + 'static>(
         &self,
-        read: impl Fn(&TransactionOverlay, &Standing) -> Result<T> + Send + 'static,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
-        self.glance(move |reader| reader.moment(&read)).await
+        self.read_directly(move |reader| reader.read_snapshot(&read)).await
     }
 
     /// Runs a `read` that sees to it by itself that what it says was so at one moment. It is run again if its connection
     /// breaks.
-    pub(crate) async fn glance<T: Send + 'static>(
+    pub(crate) async fn read_directly<T: Send + 'static>(
         &self,
-        read: impl Fn(&Reader) -> Result<T> + Send + 'static,
+        read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
-        let answer = self.beside(read).await;
-        self.readable.note(&answer);
+        let answer = self.read_on_blocking_thread(read).await;
+        self.read_availability.note(&answer);
         answer
     }
 
     /// Reads on a thread that may wait.
-    async fn beside<T: Send + 'static>(
+    async fn read_on_blocking_thread<T: Send + 'static>(
         &self,
-        read: impl Fn(&Reader) -> Result<T> + Send + 'static,
+        read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
-        let permit = self.permit().await?;
+        let permit = self.acquire_permit().await?;
         let readers = self.clone();
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let reader = readers.take();
-            let result = readers.read(&reader, read);
-            readers.give_back(reader);
+            let reader = readers.take_reader();
+            let result = readers.read_with_retry(&reader, read);
+            readers.return_reader(reader);
             result
         });
         match read.await {
@@ -79,26 +85,30 @@ impl Readers {
     }
 
     /// The same for one that may look at much: such reads never take all places.
-    pub(crate) async fn walk<T: Send + 'static>(
+    pub(crate) async fn scan_snapshot<T: Send + 'static>(
         &self,
-        read: impl Fn(&TransactionOverlay, &Standing) -> Result<T> + Send + 'static,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
-        let _walk = self.walks.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
-        self.run(read).await
+        let _walk = self.scan_permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        self.read_snapshot(read).await
     }
 
-    async fn permit(&self) -> store::Result<OwnedSemaphorePermit> {
-        match timeout(PATIENCE, self.permits.clone().acquire_owned()).await {
+    async fn acquire_permit(&self) -> store::Result<OwnedSemaphorePermit> {
+        match timeout(PERMIT_TIMEOUT, self.read_permits.clone().acquire_owned()).await {
             Ok(permit) => permit.map_err(|_| StoreError::Closed),
             Err(_) => {
-                let why = format!("no other read has ended for {} s", PATIENCE.as_secs());
+                let why = format!("no other read has ended for {} s", PERMIT_TIMEOUT.as_secs());
                 Err(StoreError::Unavailable(why))
             }
         }
     }
 
     /// A connection may have died while nobody used it; another one may serve.
-    fn read<T>(&self, reader: &Reader, read: impl Fn(&Reader) -> Result<T>) -> Result<T> {
+    fn read_with_retry<T>(
+        &self,
+        reader: &SnapshotReader,
+        read: impl Fn(&SnapshotReader) -> Result<T>,
+    ) -> Result<T> {
         let attempt = || {
             reader.overlay.clear();
             read(reader)
@@ -114,28 +124,28 @@ impl Readers {
         }
     }
 
-    fn take(&self) -> Reader {
-        let idle = self.idle().pop();
-        idle.unwrap_or_else(|| Reader::new(self.endpoint.clone()))
+    fn take_reader(&self) -> SnapshotReader {
+        let idle = self.lock_idle_readers().pop();
+        idle.unwrap_or_else(|| SnapshotReader::new(self.endpoint.clone()))
     }
 
     /// Nobody of a closed store reads again. What was seen need not be remembered until then.
-    fn give_back(&self, reader: Reader) {
+    fn return_reader(&self, reader: SnapshotReader) {
         reader.overlay.clear();
-        let mut idle = self.idle();
-        if !self.permits.is_closed() {
+        let mut idle = self.lock_idle_readers();
+        if !self.read_permits.is_closed() {
             idle.push(reader);
         }
     }
 
     pub(crate) fn close(&self) {
-        self.permits.close();
-        self.walks.close();
-        self.idle().clear();
+        self.read_permits.close();
+        self.scan_permits.close();
+        self.lock_idle_readers().clear();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Reader>> {
-        self.idle.lock().unwrap_or_else(|e| e.into_inner())
+    fn lock_idle_readers(&self) -> MutexGuard<'_, Vec<SnapshotReader>> {
+        self.idle_readers.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
@@ -155,32 +165,32 @@ mod tests {
     async fn those_who_look_at_much_leave_room_for_others() {
         let url = shared_redis().unwrap().url_under(&fresh_prefix());
         let store = crate::Redis::open(&url, Timestamp::MIN).await.unwrap();
-        let readers = Readers::new(Arc::new(Endpoint::parse(&url).unwrap()));
+        let readers = ReaderPool::new(Arc::new(Endpoint::parse(&url).unwrap()));
         let (begun, told) = mpsc::channel();
         let (closed, gate) = mpsc::channel::<()>();
         let (gate, running) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicUsize::new(0)));
-        let walks: Vec<_> = (0..3 * READERS)
+        let scan_permits: Vec<_> = (0..3 * MAX_READERS)
             .map(|_| {
                 let (readers, begun, gate) = (readers.clone(), begun.clone(), gate.clone());
                 let running = running.clone();
                 tokio::spawn(async move {
-                    let walk = move |_: &TransactionOverlay, _: &Standing| {
+                    let walk = move |_: &TransactionOverlay, _: &StoreState| {
                         running.fetch_add(1, Ordering::SeqCst);
                         let _ = begun.send(());
                         let _ = gate.lock().unwrap().recv();
                         Ok(())
                     };
-                    readers.walk(walk).await
+                    readers.scan_snapshot(walk).await
                 })
             })
             .collect();
-        (0..WALKS).for_each(|_| told.recv().unwrap());
-        for _ in 0..3 * READERS {
-            readers.run(|_, _| Ok(())).await.unwrap();
+        (0..MAX_SCANS).for_each(|_| told.recv().unwrap());
+        for _ in 0..3 * MAX_READERS {
+            readers.read_snapshot(|_, _| Ok(())).await.unwrap();
         }
-        assert_eq!(running.load(Ordering::SeqCst), WALKS, "no more of them have begun");
+        assert_eq!(running.load(Ordering::SeqCst), MAX_SCANS, "no more of them have begun");
         drop(closed);
-        for walk in walks {
+        for walk in scan_permits {
             walk.await.unwrap().unwrap();
         }
         store.close();

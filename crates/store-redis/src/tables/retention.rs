@@ -16,21 +16,21 @@ use crate::overlay::{CacheFetch, Way, decode_strings};
 use crate::{places, rows};
 
 /// So many things at most are looked at in one transaction: whoever emits meanwhile waits for it.
-const PIECE: usize = 500;
+const MAX_ROWS_PER_STEP: usize = 500;
 /// So many buckets of ended tasks are looked through for old ones.
-const BUCKETS: usize = 4;
+const MAX_BUCKETS_PER_STEP: usize = 4;
 /// So many deeds are looked at first: mostly there are few to forget.
-const FIRST_DEEDS: i64 = 16;
+const FIRST_AUDIT_BATCH: i64 = 16;
 /// So many words go into one command.
-const WORDS: usize = 1_000;
+const MAX_ARGS_PER_COMMAND: usize = 1_000;
 
-const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
-    pub(super) fn forget_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
+    pub(super) fn expire_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
-        let events = self.overlay.read_events(from, forgotten, Way::Up, PIECE)?;
-        let go_on = events.last().filter(|_| events.len() == PIECE).map(|(id, _)| *id);
+        let events = self.overlay.read_events(from, forgotten, Way::Up, MAX_ROWS_PER_STEP)?;
+        let go_on = events.last().filter(|_| events.len() == MAX_ROWS_PER_STEP).map(|(id, _)| *id);
         let mut found = Vec::with_capacity(events.len());
         for (id, row) in &events {
             found.push(rows::decode_event(*id, row)?);
@@ -44,15 +44,15 @@ impl RedisTables {
                 dropped += 1;
             }
         }
-        self.forget_marks(forgotten)?;
+        self.delete_expired_number_samples(forgotten)?;
         if dropped > 0 {
-            self.forget_causes(forgotten);
+            self.delete_expired_causes(forgotten);
         }
         Ok((dropped, go_on))
     }
 
     /// Nobody asks what a forgotten event caused.
-    fn forget_causes(&self, forgotten: EventId) {
+    fn delete_expired_causes(&self, forgotten: EventId) {
         let end = [b"(", &*MemberBuilder::from_i64(forgotten.as_i64() + 1).finish()].concat();
         self.overlay.add_command(args![
             "ZREMRANGEBYLEX",
@@ -63,8 +63,9 @@ impl RedisTables {
     }
 
     /// One mark stays behind: it says how many events there were before it.
-    fn forget_marks(&self, forgotten: EventId) -> Result<()> {
-        let marks = self.overlay.read_members(&Index::EventNumberSamples, EVERYTHING, Way::Up, PIECE)?;
+    fn delete_expired_number_samples(&self, forgotten: EventId) -> Result<()> {
+        let marks =
+            self.overlay.read_members(&Index::EventNumberSamples, UNBOUNDED, Way::Up, MAX_ROWS_PER_STEP)?;
         let mut old = Vec::new();
         for mark in marks {
             if decode_member_i64(&mark, 1)? > forgotten.as_i64() {
@@ -77,34 +78,40 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn forget_ended(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
+    pub(super) fn expire_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
         let surplus = usize::try_from(surplus).unwrap_or(0);
-        let buckets = self.overlay.read_members(&Index::ArchivedTaskBuckets, EVERYTHING, Way::Up, BUCKETS)?;
-        let (mut gone, mut looked_at, many) = (Gone::default(), 0, buckets.len() == BUCKETS);
+        let buckets = self.overlay.read_members(
+            &Index::ArchivedTaskBuckets,
+            UNBOUNDED,
+            Way::Up,
+            MAX_BUCKETS_PER_STEP,
+        )?;
+        let (mut expired, mut looked_at, many) =
+            (ExpiredTaskKeys::default(), 0, buckets.len() == MAX_BUCKETS_PER_STEP);
         for member in buckets {
             for past in self.overlay.read_archived_bucket(decode_member_i64(&member, 0)?)? {
                 // Those that come later were journaled later.
                 let journaled = past.event.map_or(past.created, EventId::timestamp);
-                if gone.tasks >= PIECE || (gone.tasks >= surplus && journaled >= before) {
-                    return Ok((self.drop_gone(&gone), gone.tasks >= PIECE));
+                if expired.tasks >= MAX_ROWS_PER_STEP || (expired.tasks >= surplus && journaled >= before) {
+                    return Ok((self.delete_collected_keys(&expired), expired.tasks >= MAX_ROWS_PER_STEP));
                 }
                 looked_at += 1;
                 if looked_at <= surplus || past.finished < before {
-                    self.drop_past(&past, &mut gone)?;
+                    self.expire_archived_task(&past, &mut expired)?;
                 }
             }
         }
-        Ok((self.drop_gone(&gone), many && gone.tasks > 0))
+        Ok((self.delete_collected_keys(&expired), many && expired.tasks > 0))
     }
 
     /// Removes an ended task. Its attempts, its log and what 002 tells of it go together with those of others.
-    fn drop_past(&self, past: &Past, gone: &mut Gone) -> Result<()> {
-        gone.tasks += 1;
-        gone.keys.push(self.overlay.keys.table_key(&Table::Attempts(past.seq)));
-        gone.keys.extend(self.log_key(past.seq)?);
-        if let Some([key, history, id]) = self.documented(past)? {
-            gone.keys.push(key);
-            gone.histories.entry(history).or_default().push(id);
+    fn expire_archived_task(&self, past: &Past, expired: &mut ExpiredTaskKeys) -> Result<()> {
+        expired.tasks += 1;
+        expired.keys.push(self.overlay.keys.table_key(&Table::Attempts(past.seq)));
+        expired.keys.extend(self.read_task_log_key(past.seq)?);
+        if let Some([key, history, id]) = self.sync_task_keys(past)? {
+            expired.keys.push(key);
+            expired.histories.entry(history).or_default().push(id);
         }
         let (bucket, field) = bucket_and_field(past.seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
@@ -115,32 +122,32 @@ impl RedisTables {
     }
 
     /// Removes what belongs to forgotten tasks; answers how many these are.
-    fn drop_gone(&self, gone: &Gone) -> u64 {
-        for keys in gone.keys.chunks(WORDS) {
+    fn delete_collected_keys(&self, expired: &ExpiredTaskKeys) -> u64 {
+        for keys in expired.keys.chunks(MAX_ARGS_PER_COMMAND) {
             self.overlay.add_command([&args!["UNLINK"], keys].concat());
         }
-        for (history, ids) in &gone.histories {
-            for ids in ids.chunks(WORDS) {
+        for (history, ids) in &expired.histories {
+            for ids in ids.chunks(MAX_ARGS_PER_COMMAND) {
                 self.overlay.add_command([&args!["ZREM", history], ids].concat());
             }
         }
-        gone.tasks as u64
+        expired.tasks as u64
     }
 
-    pub(super) fn forget_answers(&self, before: Timestamp) -> Result<bool> {
-        self.drop_older(&Table::IdempotencyRecords, &Index::IdempotencyRecordsByAge, before)
+    pub(super) fn expire_idempotency_records(&self, before: Timestamp) -> Result<bool> {
+        self.expire_rows_by_age(&Table::IdempotencyRecords, &Index::IdempotencyRecordsByAge, before)
     }
 
-    pub(super) fn drop_old_ended_orders(&self, before: Timestamp) -> Result<bool> {
-        self.drop_older(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
+    pub(super) fn expire_ended_orders(&self, before: Timestamp) -> Result<bool> {
+        self.expire_rows_by_age(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
     }
 
     /// Deletes some rows from before then, whose index has their time and then their field; whether there may be more.
-    fn drop_older(&self, table: &Table, by_age: &Index, before: Timestamp) -> Result<bool> {
+    fn expire_rows_by_age(&self, table: &Table, by_age: &Index, before: Timestamp) -> Result<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old = self.overlay.read_members(by_age, old, Way::Up, PIECE)?;
-        let more = old.len() == PIECE;
+        let old = self.overlay.read_members(by_age, old, Way::Up, MAX_ROWS_PER_STEP)?;
+        let more = old.len() == MAX_ROWS_PER_STEP;
         for member in old {
             self.overlay.delete_row(table.clone(), member.get(8..).unwrap_or_default());
             self.overlay.remove_member(by_age.clone(), member);
@@ -148,21 +155,21 @@ impl RedisTables {
         Ok(more)
     }
 
-    pub(super) fn forget_records(&self, before: Timestamp) -> Result<bool> {
-        let fires = self.forget_fires(before)?;
+    pub(super) fn expire_records(&self, before: Timestamp) -> Result<bool> {
+        let fires = self.expire_fires(before)?;
         for node in self.overlay.read_all_nodes(false)? {
             if node.gone && node.heard < before {
                 self.overlay.delete_row(Table::Nodes, node.id.to_string());
             }
         }
-        Ok(self.forget_deeds(before)? || fires)
+        Ok(self.expire_audit_entries(before)? || fires)
     }
 
-    fn forget_fires(&self, before: Timestamp) -> Result<bool> {
+    fn expire_fires(&self, before: Timestamp) -> Result<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old = self.overlay.read_members(&Index::FiresByAge, old, Way::Up, PIECE)?;
-        let more = old.len() == PIECE;
+        let old = self.overlay.read_members(&Index::FiresByAge, old, Way::Up, MAX_ROWS_PER_STEP)?;
+        let more = old.len() == MAX_ROWS_PER_STEP;
         for member in old {
             let planned = decode_member_i64(&member, 1)?;
             let schedule = rows::decode_text(member.get(16..).unwrap_or_default())?;
@@ -174,9 +181,10 @@ impl RedisTables {
     }
 
     /// Deeds are numbered as they come, so that the oldest are the first. A number that is not there is passed over once.
-    fn forget_deeds(&self, before: Timestamp) -> Result<bool> {
-        let (first, end) = (self.first_deed()?, self.standing.borrow().deeds + 1);
-        let (mut next, mut step, last) = (first, FIRST_DEEDS, end.min(first + PIECE as i64));
+    fn expire_audit_entries(&self, before: Timestamp) -> Result<bool> {
+        let (first, end) = (self.read_first_audit_entry()?, self.store_state.borrow().last_audit_entry + 1);
+        let (mut next, mut step, last) =
+            (first, FIRST_AUDIT_BATCH, end.min(first + MAX_ROWS_PER_STEP as i64));
         let mut still_there = None;
         while next < last {
             let some = next..last.min(next + step);
@@ -188,20 +196,20 @@ impl RedisTables {
                 // What is removed now is there again if the commit fails.
                 still_there = still_there.or(Some(n));
                 if deed.at >= before {
-                    self.first_deed.set(still_there);
+                    self.first_audit_entry.set(still_there);
                     return Ok(false);
                 }
                 self.overlay.delete_row(Table::AuditEntries, n.to_string());
             }
             (next, step) = (next + step, step * 4);
         }
-        self.first_deed.set(still_there.or(Some(last)));
+        self.first_audit_entry.set(still_there.or(Some(last)));
         Ok(last < end)
     }
 
     /// Where deeds begin.
-    fn first_deed(&self) -> Result<i64> {
-        if let Some(known) = self.first_deed.get() {
+    fn read_first_audit_entry(&self) -> Result<i64> {
+        if let Some(known) = self.first_audit_entry.get() {
             return Ok(known);
         }
         let fields = decode_strings(
@@ -210,13 +218,13 @@ impl RedisTables {
                 .execute(args!["HKEYS", self.overlay.keys.table_key(&Table::AuditEntries)])?,
         )?;
         let numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<Result<_>>()?;
-        Ok(numbers.into_iter().min().unwrap_or(self.standing.borrow().deeds + 1))
+        Ok(numbers.into_iter().min().unwrap_or(self.store_state.borrow().last_audit_entry + 1))
     }
 }
 
 /// What belongs to tasks that are forgotten, and lies in keys that no row tells of.
 #[derive(Debug, Default)]
-struct Gone {
+struct ExpiredTaskKeys {
     tasks: usize,
     keys: CommandArgs,
     /// Histories of pairs, and who is no longer in them.

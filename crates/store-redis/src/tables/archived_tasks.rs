@@ -11,21 +11,21 @@ use crate::keys::{Table, bucket_and_field};
 use crate::{places, rows};
 
 impl RedisTables {
-    pub(super) fn find_ended(&self, seq: TaskSeq) -> Result<Option<Past>> {
+    pub(super) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<Past>> {
         self.overlay.read_archived_task(seq)
     }
 
-    pub(super) fn add_ended(&self, past: &Past) -> Result<()> {
+    pub(super) fn add_archived_task(&self, past: &Past) -> Result<()> {
         let (bucket, field) = bucket_and_field(past.seq);
         self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(past));
         for (index, member) in places::of_past(past) {
             self.overlay.add_member(index, member);
         }
-        self.document_past(past)
+        self.write_archived_sync_task(past)
     }
 
     /// Takes an ended task out of the history; its attempts and its log stay.
-    pub(super) fn remove_ended(&self, seq: TaskSeq) -> Result<()> {
+    pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
         let Some(past) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
         let (bucket, field) = bucket_and_field(seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
@@ -35,22 +35,22 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn add_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()> {
+    pub(super) fn write_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()> {
         let table = Table::Attempts(attempt.task);
         self.overlay.write_row(table, attempt.number.to_string(), rows::encode_attempt(attempt));
         Ok(())
     }
 
     /// The script that commits numbers the lines: where the log ends is not looked at here.
-    pub(super) fn add_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
-        match self.log_key(task)?.filter(|_| !lines.is_empty()) {
-            Some(key) => self.write_lines(&key, lines),
+    pub(super) fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+        match self.read_task_log_key(task)?.filter(|_| !lines.is_empty()) {
+            Some(key) => self.write_log_lines(&key, lines),
             None => Ok(()),
         }
     }
 
     /// Adds lines at the end of the log that lies there.
-    pub(crate) fn write_lines(&self, key: &[u8], lines: Vec<LogLine>) -> Result<()> {
+    pub(crate) fn write_log_lines(&self, key: &[u8], lines: Vec<LogLine>) -> Result<()> {
         let mut command: CommandArgs = args!["log", key];
         for line in lines {
             let micros = line.time.micros();
@@ -58,18 +58,18 @@ impl RedisTables {
             let json = serde_json::to_string(&line).map_err(Fault::damaged)?;
             command.extend([to_arg(seconds), to_arg(json.strip_prefix('{').unwrap_or(&json))]);
         }
-        for lines in command.get(2..).unwrap_or_default().chunks(super::LOG_WORDS) {
+        for lines in command.get(2..).unwrap_or_default().chunks(super::MAX_LOG_ARGS) {
             self.overlay.add_command([&command[..2], lines].concat());
         }
         Ok(())
     }
 
     /// `sync_tasks#ID:logs` of 002, which all tasks have.
-    pub(super) fn log_key(&self, seq: TaskSeq) -> Result<Option<Vec<u8>>> {
+    pub(super) fn read_task_log_key(&self, seq: TaskSeq) -> Result<Option<Vec<u8>>> {
         Ok(self.overlay.read_task_id(seq)?.map(|id| self.overlay.keys.task_log_key(&id)))
     }
 
-    pub(super) fn read_task(&self, seq: TaskSeq) -> Result<Option<Task>> {
+    pub(super) fn read_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
         self.overlay.read_task_with_attempts(seq)
     }
 }
