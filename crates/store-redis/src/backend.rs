@@ -36,7 +36,7 @@ impl Backend for RedisBackend {
     }
 
     fn go_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
-        outbox::serve(txn)
+        outbox::journal_outboxes(txn)
     }
 
     fn must_wait(&self, foreseen: &Foreseen) -> bool {
@@ -56,7 +56,7 @@ impl Backend for RedisBackend {
     }
 
     fn explain(fault: &Fault) -> StoreError {
-        crate::error::explain(fault)
+        crate::error::store_error_from_fault(fault)
     }
 
     fn rows(&self) -> u64 {

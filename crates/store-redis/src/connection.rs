@@ -9,7 +9,7 @@ use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 use crate::command_buffer::{self, CommandBuffer};
 use crate::connect::Endpoint;
-use crate::error::{is_broken, must_reconnect};
+use crate::error::{is_connection_fault, must_reconnect};
 use crate::script;
 use crate::write_lock::LOCK_RENEWAL_INTERVAL;
 
@@ -113,7 +113,7 @@ impl BlockingConnection {
         let begun = Instant::now();
         for _ in 1..MAX_SEND_ATTEMPTS {
             match self.exchange_once(encoded, commands, meanwhile) {
-                Err(fault) if is_broken(&fault) && begun.elapsed() < RETRY_WINDOW => {
+                Err(fault) if is_connection_fault(&fault) && begun.elapsed() < RETRY_WINDOW => {
                     std::thread::sleep(RETRY_DELAY)
                 }
                 answers => return answers,

@@ -18,90 +18,91 @@ pub enum OpenError {
     )]
     NotRedis { at: String, reason: String },
     #[error("Redis at {at} does not let the user {role} in: {reason}; {advice}")]
-    NotLetIn { at: String, role: String, reason: String, advice: String },
+    LoginRefused { at: String, role: String, reason: String, advice: String },
     #[error(
         "Redis at {at} cannot be talked to as the URL asks for: {reason}; check sslmode, sslrootcert, sslcert and sslkey \
          in the URL, and the certificate of the server"
     )]
-    NotTrusted { at: String, reason: String },
+    TlsFailed { at: String, reason: String },
     #[error(
         "there is no database {database} at {at}; name a smaller number in the URL, or raise `databases` in the \
          configuration of the server"
     )]
-    NoDatabase { at: String, database: u32 },
+    DatabaseNotFound { at: String, database: u32 },
     #[error("Redis at {at} has version {found}, and 7.0 or newer is needed; upgrade it, or name another")]
-    TooOld { at: String, found: String },
+    ServerTooOld { at: String, found: String },
     #[error("the user {role} has not the rights that it needs ({reason}); let an administrator run: {grant}")]
-    NoRight { role: String, reason: String, grant: String },
+    MissingPermissions { role: String, reason: String, grant: String },
     #[error("Redis at {at} {found}, and the URL says otherwise; {advice}")]
-    WrongKind { at: String, found: String, advice: String },
+    WrongServerKind { at: String, found: String, advice: String },
     #[error(
         "Redis at {at} is a replica of {of}, which nobody else writes to; name that one, or the sentinels that know which \
          is the master, as in redis+sentinel://host1,host2,host3/mymaster"
     )]
-    Replica { at: String, of: String },
+    IsReplica { at: String, of: String },
     #[error("the sentinel at {at} watches no master named {name}; name one that it knows: {known}")]
-    NoMaster { at: String, name: String, known: String },
+    UnknownMaster { at: String, name: String, known: String },
     #[error(
         "no node of the cluster at {at} has slot {slot}, where our keys are; wait until a failover has ended, or see \
          `redis-cli --cluster check {at}`"
     )]
-    NotServed { at: String, slot: u16 },
+    SlotNotServed { at: String, slot: u16 },
     #[error(
         "the store at {at} was made by a newer version of Pointsman (its layout is {found}, this version knows up to \
          {known}); run that version, or restore a backup made before the upgrade"
     )]
-    Newer { at: String, found: u32, known: u32 },
+    NewerLayout { at: String, found: u32, known: u32 },
     #[error(
         "the store at {at} was made before the first release of Pointsman (its layout is {found}, this version needs \
          {known}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a file, or use \
          another prefix, as in ?prefix=pointsman:"
     )]
-    Older { at: String, found: u32, known: u32 },
+    OlderLayout { at: String, found: u32, known: u32 },
     #[error(
         "at {at} there is a key {key} that is not Pointsman's; name another database in the URL, or another prefix, as in \
          ?prefix=pointsman:"
     )]
-    NotOurs { at: String, key: String },
+    ForeignKey { at: String, key: String },
     #[error("Redis at {at} cannot do now what is needed: {reason}")]
-    Failed { at: String, reason: String },
+    OperationFailed { at: String, reason: String },
     #[error("what Redis holds cannot be understood: {0}")]
     Damaged(String),
 }
 
 /// The codes of all that a server refused, in the order of the commands.
-pub(crate) fn codes(error: &RedisError) -> Vec<String> {
+pub(crate) fn error_codes(error: &RedisError) -> Vec<String> {
     let said = error.clone().into_server_errors();
     said.iter().flat_map(|all| all.iter()).map(|(_, said)| said.code().to_string()).collect()
 }
 
 /// What a server says when another one has our keys now, or when this one has not got them yet.
-const ELSEWHERE: [&str; 9] =
+const RECONNECT_CODES: [&str; 9] =
     ["ASK", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOAUTH", "NOREPLICAS", "READONLY", "TRYAGAIN"];
 
 /// Whether the server is to be looked for again, on a new connection, where the same may succeed. Everything else is the
 /// command's own fault, or that of a server which will say the same again.
 pub(crate) fn must_reconnect(error: &RedisError) -> bool {
     let broken = matches!(error.kind(), ErrorKind::Io | ErrorKind::Parse | ErrorKind::AuthenticationFailed);
-    broken || codes(error).iter().any(|code| ELSEWHERE.contains(&code.as_str()))
+    broken || error_codes(error).iter().any(|code| RECONNECT_CODES.contains(&code.as_str()))
 }
 
 /// The same of a fault. Where there was no connection at all, another one may be had.
-pub(crate) fn is_broken(fault: &Fault) -> bool {
+pub(crate) fn is_connection_fault(fault: &Fault) -> bool {
     let Fault::Database(error) = fault else { return false };
     error.is::<OpenError>() || error.downcast_ref().is_some_and(must_reconnect)
 }
 
 /// Whether what Redis says means that its contents are damaged: a key is not of the type that we gave it, or holds what we
 /// never wrote.
-fn is_damage(error: &BoxError) -> bool {
+fn is_damaged_data(error: &BoxError) -> bool {
     error.downcast_ref::<RedisError>().is_some_and(|error| {
-        error.kind() == ErrorKind::UnexpectedReturnType || codes(error).iter().any(|code| code == "WRONGTYPE")
+        error.kind() == ErrorKind::UnexpectedReturnType
+            || error_codes(error).iter().any(|code| code == "WRONGTYPE")
     })
 }
 
 /// What went wrong, in words that a sentence can go on after. Of what a server says that is its first sentence.
-pub(crate) fn reason(error: &RedisError) -> String {
+pub(crate) fn error_reason(error: &RedisError) -> String {
     if error.is_timeout() {
         return "no answer in time".into();
     }
@@ -119,35 +120,35 @@ pub(crate) fn reason(error: &RedisError) -> String {
 }
 
 /// What a fault means to whoever asked the store.
-pub(crate) fn explain(fault: &Fault) -> StoreError {
+pub(crate) fn store_error_from_fault(fault: &Fault) -> StoreError {
     match fault {
         Fault::Damaged(what) => StoreError::Damaged(what.clone()),
-        Fault::Database(error) if is_damage(error) => StoreError::Damaged(describe(error)),
-        Fault::Database(error) => StoreError::Unavailable(describe(error)),
+        Fault::Database(error) if is_damaged_data(error) => StoreError::Damaged(describe_error(error)),
+        Fault::Database(error) => StoreError::Unavailable(describe_error(error)),
     }
 }
 
 /// What went wrong, in a line, whoever says it.
-pub(crate) fn describe(error: &BoxError) -> String {
-    error.downcast_ref::<RedisError>().map_or_else(|| error.to_string(), reason)
+pub(crate) fn describe_error(error: &BoxError) -> String {
+    error.downcast_ref::<RedisError>().map_or_else(|| error.to_string(), error_reason)
 }
 
 /// A commit that Redis did not take.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct NotTaken(String);
+struct CommitRefused(String);
 
-pub(crate) fn refused(reason: impl Into<String>) -> Fault {
-    NotTaken(reason.into()).into()
+pub(crate) fn commit_refused(reason: impl Into<String>) -> Fault {
+    CommitRefused(reason.into()).into()
 }
 
 /// Why a store at this place could not be opened.
-pub(crate) fn unopened(at: &str, fault: Fault) -> OpenError {
+pub(crate) fn open_error_from_fault(at: &str, fault: Fault) -> OpenError {
     match fault {
         Fault::Damaged(what) => OpenError::Damaged(what),
         Fault::Database(error) => match error.downcast::<OpenError>() {
             Ok(error) => *error,
-            Err(error) => OpenError::Failed { at: at.into(), reason: describe(&error) },
+            Err(error) => OpenError::OperationFailed { at: at.into(), reason: describe_error(&error) },
         },
     }
 }
@@ -156,7 +157,7 @@ pub(crate) fn unopened(at: &str, fault: Fault) -> OpenError {
 mod tests {
     use super::*;
 
-    fn said(words: &str) -> RedisError {
+    fn server_error(words: &str) -> RedisError {
         let value = redis::parse_redis_value(format!("-{words}\r\n").as_bytes()).unwrap();
         value.extract_error().unwrap_err()
     }
@@ -174,14 +175,17 @@ mod tests {
             "NOREPLICAS Not enough good replicas to write.",
             "NOAUTH Authentication required.",
         ] {
-            assert!(must_reconnect(&said(words)) && is_broken(&said(words).into()), "{words}");
+            assert!(
+                must_reconnect(&server_error(words)) && is_connection_fault(&server_error(words).into()),
+                "{words}"
+            );
         }
         let cut = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
         let late = RedisError::from(std::io::Error::from(std::io::ErrorKind::WouldBlock));
         assert!(must_reconnect(&cut) && must_reconnect(&late));
-        assert_eq!(reason(&late), "no answer in time");
+        assert_eq!(error_reason(&late), "no answer in time");
         let gone = OpenError::Unreachable { at: "a:1".into(), reason: "refused".into() };
-        assert!(is_broken(&gone.into()));
+        assert!(is_connection_fault(&gone.into()));
     }
 
     #[test]
@@ -202,18 +206,20 @@ mod tests {
                 ". Are you sure your configuration is correct?",
             ),
         ] {
-            let said = said(&[words, more].concat());
+            let said = server_error(&[words, more].concat());
             assert!(!must_reconnect(&said), "{words}");
-            assert_eq!(reason(&said), words, "its first sentence is told, and can go on");
+            assert_eq!(error_reason(&said), words, "its first sentence is told, and can go on");
         }
-        assert!(!is_broken(&Fault::damaged("a row")));
+        assert!(!is_connection_fault(&Fault::damaged("a row")));
     }
 
     #[test]
     fn only_what_cannot_be_understood_is_damage() {
-        let told = |words: &str| explain(&said(words).into());
+        let told = |words: &str| store_error_from_fault(&server_error(words).into());
         assert!(matches!(told("WRONGTYPE Operation against a key"), StoreError::Damaged(_)));
         assert!(matches!(told("OOM command not allowed"), StoreError::Unavailable(_)));
-        assert!(matches!(explain(&Fault::damaged("a row")), StoreError::Damaged(what) if what == "a row"));
+        assert!(
+            matches!(store_error_from_fault(&Fault::damaged("a row")), StoreError::Damaged(what) if what == "a row")
+        );
     }
 }

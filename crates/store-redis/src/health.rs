@@ -9,7 +9,7 @@ use pointsman_store::news::LOOK;
 use redis::aio::MultiplexedConnection;
 use tokio::time::sleep;
 
-use crate::connect::{Endpoint, line};
+use crate::connect::{Endpoint, info_line};
 use crate::keys::Keys;
 use crate::memory_usage::MemoryUsage;
 use crate::server_settings::ServerSettings;
@@ -116,7 +116,7 @@ impl HealthMonitor {
         };
         let (info, data_loss_reasons) = match whole {
             true => {
-                let settings = ServerSettings::read(connection, self.endpoint.fails_over()).await?;
+                let settings = ServerSettings::read(connection, self.endpoint.has_failover()).await?;
                 (settings.info().to_owned(), Some(settings.data_loss_reasons()))
             }
             false => {
@@ -125,7 +125,7 @@ impl HealthMonitor {
             }
         };
         // One that was a master tells its figures all the same when another has taken its place.
-        if line(&info, "role") != Some("master") {
+        if info_line(&info, "role") != Some("master") {
             return Err("it is no master any more".into());
         }
         if let Some(data_loss_reasons) = data_loss_reasons {

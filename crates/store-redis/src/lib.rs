@@ -21,7 +21,7 @@
 //! - `unit.rs` lets a program put its own commands and its events into one step.
 //! - `watch.rs` wakes the other nodes and is woken by them; `health.rs` looks how the server fares (`settings.rs`,
 //!   `memory.rs`).
-//! - `transfer/` is how all of it is moved to another store, or from one.
+//! - `copy/` is how all of it is moved to another store, or from one.
 //! - `connect/` is where Redis is, and how to connect to it.
 //! - Every script is a file in `lua/` that says what it is for, what its keys are and what it is given (`script.rs`).
 
@@ -30,15 +30,16 @@ mod codec;
 mod command_buffer;
 mod connect;
 mod connection;
+mod copy;
 pub mod doctor;
 mod error;
 mod health;
 mod keys;
 mod lookup;
 mod memory_usage;
+mod notifications;
 mod outbox;
 mod overlay;
-mod places;
 mod read;
 mod reader;
 mod reader_pool;
@@ -48,9 +49,8 @@ mod script;
 mod server_settings;
 mod store_state;
 mod tables;
-mod transfer;
-mod unit;
-mod watch;
+mod task_indexes;
+mod unit_of_work;
 mod write_lock;
 
 use std::cmp::Ordering;
@@ -69,16 +69,16 @@ use keys::Keys;
 use reader::SnapshotReader;
 use reader_pool::ReaderPool;
 use tables::RedisTables;
-use unit::Units;
+use unit_of_work::UnitOfWorkRunner;
 
 pub use connect::Endpoint;
+pub use copy::RedisStoreCopy;
 pub use error::OpenError;
-pub use transfer::RedisMove;
 
 /// Under which name it is kept what all nodes accept.
-const FIRST_TOKEN: &str = "first_token";
+const CLUSTER_TOKEN_TEXT: &str = "first_token";
 /// The newest layout that this version knows.
-const LAYOUT: u32 = 2;
+const CURRENT_LAYOUT: u32 = 2;
 
 /// The Redis store. Cheap to clone; all clones are the same store.
 pub type RedisStore = Keeper<Redis>;
@@ -86,13 +86,13 @@ pub type RedisStore = Keeper<Redis>;
 /// A Redis, as its readers see it.
 #[derive(Clone, Debug)]
 pub struct Redis {
-    readers: ReaderPool,
+    reader_pool: ReaderPool,
     writer: Writer<RedisTables>,
-    news: Arc<News>,
-    beside: Arc<Beside>,
+    notifier: Arc<News>,
+    background_jobs: Arc<Beside>,
     endpoint: Arc<Endpoint>,
     health: Arc<Health>,
-    units: Units,
+    unit_of_work_runner: UnitOfWorkRunner,
 }
 
 impl Redis {
@@ -100,14 +100,23 @@ impl Redis {
     pub async fn open(url: &str, now: Timestamp) -> Result<RedisStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let writer = start_writer(endpoint.clone(), now).await?;
-        let news = Arc::new(News::default());
-        writer.overhear(news.clone());
-        let readers = ReaderPool::new(endpoint.clone());
+        let notifier = Arc::new(News::default());
+        writer.overhear(notifier.clone());
+        let reader_pool = ReaderPool::new(endpoint.clone());
         let monitor = HealthMonitor::start(endpoint.clone()).await;
         let health = monitor.health();
-        let (beside, units) = (Arc::default(), Units::new(endpoint.clone()));
-        let redis = Self { readers, writer: writer.clone(), news, beside, endpoint, health, units };
-        redis.run_beside(monitor);
+        let (background_jobs, unit_of_work_runner) =
+            (Arc::default(), UnitOfWorkRunner::new(endpoint.clone()));
+        let redis = Self {
+            reader_pool,
+            writer: writer.clone(),
+            notifier,
+            background_jobs,
+            endpoint,
+            health,
+            unit_of_work_runner,
+        };
+        redis.start_background_jobs(monitor);
         Ok(Keeper::new(writer, redis))
     }
 
@@ -115,58 +124,66 @@ impl Redis {
     /// [`Redis::open`], because the machine's own may be off.
     pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let at = endpoint.place();
+        let at = endpoint.display_location();
         let read = move || {
             let reader = SnapshotReader::new(endpoint);
             reader.open().and_then(|()| reader.read_server_time())
         };
         match tokio::task::spawn_blocking(read).await {
-            Ok(read) => read.map_err(|fault| error::unopened(&at, fault)),
-            Err(error) => Err(OpenError::Failed { at, reason: error.to_string() }),
+            Ok(read) => read.map_err(|fault| error::open_error_from_fault(&at, fault)),
+            Err(error) => Err(OpenError::OperationFailed { at, reason: error.to_string() }),
         }
     }
 
     /// The hash of the token that all nodes on this Redis accept: that of the first of them, or this one if none has left
     /// any.
     pub async fn first_token(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.first_text(FIRST_TOKEN, sha256).await
+        self.writer.first_text(CLUSTER_TOKEN_TEXT, sha256).await
     }
 
     /// How many commits there were since it was opened, how many rows they changed, and how many times others were
     /// woken.
     pub fn work(&self) -> (u64, u64, u64) {
         let work = self.writer.work();
-        (work.commits(), work.rows(), self.news.sent())
+        (work.commits(), work.rows(), self.notifier.sent())
     }
 
-    fn run_beside(&self, monitor: HealthMonitor) {
-        let Self { readers, writer, news, endpoint, .. } = self;
+    fn start_background_jobs(&self, monitor: HealthMonitor) {
+        let Self { reader_pool, writer, notifier, endpoint, .. } = self;
         let tasks = [
-            tokio::spawn(watch::tell(Arc::downgrade(news), endpoint.clone())),
-            tokio::spawn(watch::listen(news.clone(), endpoint.clone(), writer.clone())),
-            tokio::spawn(watch::look(news.clone(), readers.clone(), writer.clone())),
-            tokio::spawn(outbox::run(endpoint.clone(), writer.clone())),
-            tokio::spawn(outbox::sweep(endpoint.clone())),
+            tokio::spawn(notifications::publish_notifications(Arc::downgrade(notifier), endpoint.clone())),
+            tokio::spawn(notifications::listen_for_notifications(
+                notifier.clone(),
+                endpoint.clone(),
+                writer.clone(),
+            )),
+            tokio::spawn(notifications::poll_for_changes(
+                notifier.clone(),
+                reader_pool.clone(),
+                writer.clone(),
+            )),
+            tokio::spawn(outbox::drain_forever(endpoint.clone(), writer.clone())),
+            tokio::spawn(outbox::requeue_forever(endpoint.clone())),
             tokio::spawn(monitor.run()),
         ];
-        self.beside.run(tasks);
+        self.background_jobs.run(tasks);
     }
 }
 
 /// The writer's connection belongs to the writer's thread, which waits for it as no task may.
 async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
-    let at = endpoint.place();
-    let started = tokio::task::spawn_blocking(move || start(endpoint, now)).await;
-    started.map_err(|error| OpenError::Failed { at, reason: error.to_string() })?
+    let at = endpoint.display_location();
+    let started = tokio::task::spawn_blocking(move || open_writer(endpoint, now)).await;
+    started.map_err(|error| OpenError::OperationFailed { at, reason: error.to_string() })?
 }
 
-fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
-    let at = endpoint.place();
-    let failed = |fault: Fault| error::unopened(&at, fault);
+fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
+    let at = endpoint.display_location();
+    let failed = |fault: Fault| error::open_error_from_fault(&at, fault);
     let tables = RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
     tables.caller_time.report(now);
     if !tables.read_existing_state().map_err(failed)? {
-        tables.create_store(&first_texts()).map_err(failed)?;
+        tables.create_store(&initial_texts()).map_err(failed)?;
         tables.read_existing_state().map_err(failed)?;
     }
     check_layout(&tables, &at)?;
@@ -176,17 +193,22 @@ fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>,
 
 /// Whether this version knows the layout of what is there.
 fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
-    let layout = tables.overlay.read_number("layout").map_err(|fault| error::unopened(at, fault))?;
+    let layout =
+        tables.overlay.read_number("layout").map_err(|fault| error::open_error_from_fault(at, fault))?;
     let (at, found) = (at.into(), u32::try_from(layout).unwrap_or(u32::MAX));
-    match found.cmp(&LAYOUT) {
-        Ordering::Greater => Err(OpenError::Newer { at, found, known: LAYOUT }),
-        Ordering::Less => Err(OpenError::Older { at, found, known: LAYOUT }),
+    match found.cmp(&CURRENT_LAYOUT) {
+        Ordering::Greater => Err(OpenError::NewerLayout { at, found, known: CURRENT_LAYOUT }),
+        Ordering::Less => Err(OpenError::OlderLayout { at, found, known: CURRENT_LAYOUT }),
         Ordering::Equal => Ok(()),
     }
 }
 
 /// What a store holds from its beginning.
-fn first_texts() -> [(&'static str, String); 3] {
+fn initial_texts() -> [(&'static str, String); 3] {
     let random = || RandomState::new().build_hasher().finish();
-    [("layout", LAYOUT.to_string()), ("realm", (random() >> 4).to_string()), ("salt", random().to_string())]
+    [
+        ("layout", CURRENT_LAYOUT.to_string()),
+        ("realm", (random() >> 4).to_string()),
+        ("salt", random().to_string()),
+    ]
 }

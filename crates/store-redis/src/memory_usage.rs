@@ -2,7 +2,7 @@
 
 use pointsman_store::finding::size;
 
-use crate::connect::line;
+use crate::connect::info_line;
 
 /// From here on nothing is taken in, in percent of `maxmemory`, so that there is room to work off what is there.
 pub(crate) const FULL_PERCENT: u64 = 80;
@@ -17,7 +17,7 @@ pub(crate) struct MemoryUsage {
 impl MemoryUsage {
     /// By what `INFO memory` tells.
     pub(crate) fn parse(info: &str) -> Self {
-        let figure = |name| line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
+        let figure = |name| info_line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
         Self { used: figure("used_memory"), limit: figure("maxmemory") }
     }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::codec::Member;
 use crate::connect::Endpoint;
 use crate::connection::{BlockingConnection, CommandArgs, args};
-use crate::error::is_broken;
+use crate::error::is_connection_fault;
 use crate::keys::{Keys, Table};
 use crate::overlay::{
     CacheFetch, TransactionOverlay, decode_integer, decode_list, decode_optional_bytes, decode_text_reply,
@@ -107,7 +107,7 @@ impl SnapshotReader {
         let mut answers = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
         let before = decode_store_state(answers.pop().unwrap_or(Value::Nil))?;
         let seen = read(&self.overlay, &before);
-        if seen.as_ref().is_err_and(is_broken) {
+        if seen.as_ref().is_err_and(is_connection_fault) {
             return seen.map(Some);
         }
         match self.read_commit_version()? == encode_commit_version(before.commit_version) {

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::connect::Endpoint;
-use crate::error::{explain, is_broken};
+use crate::error::{is_connection_fault, store_error_from_fault};
 use crate::overlay::TransactionOverlay;
 use crate::reader::SnapshotReader;
 use crate::store_state::StoreState;
@@ -79,7 +79,7 @@ impl ReaderPool {
             result
         });
         match read.await {
-            Ok(result) => result.map_err(|fault| explain(&fault)),
+            Ok(result) => result.map_err(|fault| store_error_from_fault(&fault)),
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
         }
     }
@@ -115,7 +115,7 @@ impl ReaderPool {
         };
         reader.open()?;
         match attempt() {
-            Err(fault) if is_broken(&fault) => {
+            Err(fault) if is_connection_fault(&fault) => {
                 reader.overlay.connection.disconnect();
                 reader.open()?;
                 attempt()

@@ -13,7 +13,7 @@ use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant
 use pointsman_store::Reads;
 
 use crate::Redis;
-use crate::read::{journal, list, orders, people, tasks};
+use crate::read::{audit_and_fires, journal, list, orders, tasks};
 use crate::tables::RedisTables;
 
 #[async_trait]
@@ -21,80 +21,84 @@ impl Reads for Redis {
     type Tables = RedisTables;
 
     async fn extent(&self) -> Result<Extent> {
-        self.readers.read_directly(|reader| Ok(reader.read_store_state()?.extent())).await
+        self.reader_pool.read_directly(|reader| Ok(reader.read_store_state()?.extent())).await
     }
 
     async fn page(&self, read: Read) -> Result<Page> {
-        self.readers.read_directly(move |reader| journal::page(reader, &read)).await
+        self.reader_pool.read_directly(move |reader| journal::read_page(reader, &read)).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.readers
-            .read_snapshot(move |overlay, store_state| journal::event_view(overlay, store_state, id))
+        self.reader_pool
+            .read_snapshot(move |overlay, store_state| journal::read_event_view(overlay, store_state, id))
             .await
     }
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers
+        self.reader_pool
             .read_snapshot(move |overlay, store_state| {
-                journal::object(overlay, store_state, &tenant, &key, limit)
+                journal::read_object(overlay, store_state, &tenant, &key, limit)
             })
             .await
     }
 
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
-        self.readers.read_directly(|reader| reader.read_server_time()).await.map(Some)
+        self.reader_pool.read_directly(|reader| reader.read_server_time()).await.map(Some)
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.readers.read_snapshot(|overlay, _| overlay.read_recent_nodes()).await
+        self.reader_pool.read_snapshot(|overlay, _| overlay.read_recent_nodes()).await
     }
 
     /// They are one table, which is of one moment by itself.
     async fn rules(&self) -> Result<Vec<Rule>> {
-        self.readers.read_directly(|reader| reader.overlay.read_rules()).await
+        self.reader_pool.read_directly(|reader| reader.overlay.read_rules()).await
     }
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
-        self.readers.read_snapshot(move |overlay, _| tasks::queues(overlay, handler.as_ref())).await
+        self.reader_pool.read_snapshot(move |overlay, _| tasks::list_queues(overlay, handler.as_ref())).await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        self.readers.read_snapshot(move |overlay, _| people::deeds(overlay, before, limit)).await
+        self.reader_pool
+            .read_snapshot(move |overlay, _| audit_and_fires::list_audit_entries(overlay, before, limit))
+            .await
     }
 
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
         let id = id.clone();
-        self.readers
+        self.reader_pool
             .read_snapshot(move |overlay, store_state| {
-                Ok(tasks::task_named(overlay, &id)?.map(|task| (task, store_state.extent())))
+                Ok(tasks::read_task(overlay, &id)?.map(|task| (task, store_state.extent())))
             })
             .await
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        self.readers
+        self.reader_pool
             .scan_snapshot(move |overlay, store_state| {
-                list::tasks(overlay, store_state, &filter, before, limit)
+                list::list_tasks(overlay, store_state, &filter, before, limit)
             })
             .await
     }
 
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.readers.read_directly(move |reader| tasks::lost(&reader.overlay, &held)).await
+        self.reader_pool.read_directly(move |reader| tasks::list_lost_fences(&reader.overlay, &held)).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         let id = id.clone();
-        self.readers.read_snapshot(move |overlay, _| tasks::logs(overlay, &id, from, limit)).await
+        self.reader_pool.read_snapshot(move |overlay, _| tasks::read_log(overlay, &id, from, limit)).await
     }
 
     async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers
-            .read_snapshot(move |overlay, store_state| orders::order(overlay, store_state, &tenant, &key))
+        self.reader_pool
+            .read_snapshot(move |overlay, store_state| {
+                orders::read_order(overlay, store_state, &tenant, &key)
+            })
             .await
     }
 
@@ -106,18 +110,18 @@ impl Reads for Redis {
         limit: usize,
     ) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
-        self.readers
+        self.reader_pool
             .scan_snapshot(move |overlay, store_state| {
-                orders::orders(overlay, store_state, (&path, tenant.as_ref()), after.as_ref(), limit)
+                orders::list_orders(overlay, store_state, (&path, tenant.as_ref()), after.as_ref(), limit)
             })
             .await
     }
 
     async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
-        self.readers
+        self.reader_pool
             .scan_snapshot(move |overlay, store_state| {
-                orders::all_orders(overlay, store_state, &path, tenant.as_ref())
+                orders::list_all_orders(overlay, store_state, &path, tenant.as_ref())
             })
             .await
     }
@@ -129,15 +133,15 @@ impl Reads for Redis {
         now: Timestamp,
     ) -> Result<(OrderStatistics, Extent)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
-        self.readers
+        self.reader_pool
             .scan_snapshot(move |overlay, store_state| {
-                orders::statistics(overlay, store_state, &path, tenant.as_ref(), now)
+                orders::read_statistics(overlay, store_state, &path, tenant.as_ref(), now)
             })
             .await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
-        self.readers.scan_snapshot(orders::chains).await
+        self.reader_pool.scan_snapshot(orders::list_chains).await
     }
 
     async fn fires(
@@ -147,9 +151,9 @@ impl Reads for Redis {
         limit: usize,
     ) -> Result<FirePage> {
         let schedule = schedule.clone();
-        self.readers
+        self.reader_pool
             .read_snapshot(move |overlay, store_state| {
-                people::fires(overlay, store_state, &schedule, before, limit)
+                audit_and_fires::list_fires(overlay, store_state, &schedule, before, limit)
             })
             .await
     }
@@ -163,7 +167,7 @@ impl Reads for Redis {
     }
 
     fn close(&self) {
-        self.beside.stop();
-        self.readers.close();
+        self.background_jobs.stop();
+        self.reader_pool.close();
     }
 }

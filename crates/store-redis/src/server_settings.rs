@@ -8,8 +8,8 @@ use pointsman_store::finding::Finding;
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value, from_redis_value};
 
-use crate::connect::line;
-use crate::error::reason;
+use crate::connect::info_line;
+use crate::error::error_reason;
 use crate::memory_usage::{FULL_PERCENT, MemoryUsage};
 
 /// What is looked at.
@@ -30,7 +30,7 @@ pub(crate) struct ServerSettings {
     settings: Result<HashMap<String, String>, String>,
     info: String,
     /// Another server takes the place of this one when it is gone.
-    fails_over: bool,
+    has_failover: bool,
 }
 
 /// A finding, and whether it means that what was acknowledged can be lost.
@@ -53,15 +53,18 @@ fn config_set_advice(name: &str, value: &str) -> String {
 }
 
 impl ServerSettings {
-    pub(crate) async fn read(connection: &mut MultiplexedConnection, fails_over: bool) -> RedisResult<Self> {
+    pub(crate) async fn read(
+        connection: &mut MultiplexedConnection,
+        has_failover: bool,
+    ) -> RedisResult<Self> {
         let mut questions = redis::pipe();
         questions.cmd("INFO").arg(&["persistence", "memory", "replication"]);
         questions.cmd("CONFIG").arg("GET").arg(&CHECKED_SETTINGS);
         let (info, settings): (RedisResult<String>, RedisResult<Value>) =
             questions.ignore_errors().query_async(connection).await?;
-        let settings = settings.map_err(|error| reason(&error));
+        let settings = settings.map_err(|error| error_reason(&error));
         let settings = settings.and_then(|value| from_redis_value(value).map_err(|error| error.to_string()));
-        Ok(Self { settings, info: info?, fails_over })
+        Ok(Self { settings, info: info?, has_failover })
     }
 
     /// What it told beside its settings.
@@ -101,7 +104,7 @@ impl ServerSettings {
     }
 
     fn info_text(&self, name: &str) -> &str {
-        line(&self.info, name).unwrap_or_default()
+        info_line(&self.info, name).unwrap_or_default()
     }
 
     fn info_number(&self, name: &str) -> u64 {
@@ -229,7 +232,7 @@ impl ServerSettings {
     fn check_replicas(&self) -> Finding {
         let count = self.info_number("connected_slaves");
         if count == 0 {
-            return match self.fails_over {
+            return match self.has_failover {
                 true => Finding::warning("replicas", "none: nobody can take the place of this server")
                     .advise("Give it one, so that there is something to fail over to."),
                 false => Finding::ok("replicas", "none"),
@@ -256,7 +259,7 @@ impl ServerSettings {
     /// How many replicas there must be for a write. Where settings are not shown, the figures tell whether any must.
     fn required_replicas(&self) -> u64 {
         let told = self.setting("min-replicas-to-write").and_then(|least| least.parse().ok());
-        told.unwrap_or_else(|| line(&self.info, "min_slaves_good_slaves").map_or(0, |_| 1))
+        told.unwrap_or_else(|| info_line(&self.info, "min_slaves_good_slaves").map_or(0, |_| 1))
     }
 }
 
@@ -290,7 +293,7 @@ mod tests {
 
     fn settings_of(info: &str, settings: &[(&str, &str)]) -> ServerSettings {
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        ServerSettings { settings: Ok(settings.collect()), info: info.into(), fails_over: false }
+        ServerSettings { settings: Ok(settings.collect()), info: info.into(), has_failover: false }
     }
 
     fn problems(server: &ServerSettings) -> Vec<(&'static str, Verdict)> {
@@ -332,7 +335,7 @@ mod tests {
     #[test]
     fn what_may_not_be_looked_at_is_not_taken_for_safe() {
         let settings = Err("NOPERM this user has no permissions".into());
-        let server = ServerSettings { settings, info: HEALTHY_INFO.into(), fails_over: false };
+        let server = ServerSettings { settings, info: HEALTHY_INFO.into(), has_failover: false };
         assert_eq!(problems(&server), [("appendfsync", Verdict::Warning)]);
         assert!(
             server.data_loss_reasons()[0].contains("not known (NOPERM"),
@@ -370,7 +373,7 @@ mod tests {
 
     #[test]
     fn replicas_are_needed_where_one_may_have_to_take_over() {
-        let alone = ServerSettings { fails_over: true, ..settings_of(HEALTHY_INFO, &FSYNC_ALWAYS) };
+        let alone = ServerSettings { has_failover: true, ..settings_of(HEALTHY_INFO, &FSYNC_ALWAYS) };
         assert_eq!(problems(&alone), [("replicas", Verdict::Warning)]);
         let with = |line: &str, least: &str| {
             let info = HEALTHY_INFO.replace("connected_slaves:0", &format!("connected_slaves:1\r\n{line}"));

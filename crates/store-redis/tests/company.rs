@@ -12,7 +12,7 @@ use pointsman_core::store::Store;
 use pointsman_store::transfer::transfer;
 use pointsman_store_conformance::Harness;
 use pointsman_store_conformance::company::{self, agrees};
-use pointsman_store_redis::{Redis, RedisMove};
+use pointsman_store_redis::{Redis, RedisStoreCopy};
 use pointsman_testing::{fresh_prefix, shared_redis};
 
 /// A prefix that every store is opened under.
@@ -65,8 +65,10 @@ impl company::Cluster for Cluster {
         let prefix = self.prefix.clone();
         let compared = tokio::task::spawn_blocking(move || {
             let (copied, moved) = (keys::copy(&prefix), fresh_prefix());
-            let (mut source, mut target) =
-                (RedisMove::source(&url(&copied)).unwrap(), RedisMove::target(&url(&moved)).unwrap());
+            let (mut source, mut target) = (
+                RedisStoreCopy::source(&url(&copied)).unwrap(),
+                RedisStoreCopy::target(&url(&moved)).unwrap(),
+            );
             transfer(&mut source, &mut target, &mut |_| {}).unwrap();
             // Of what was forgotten, a move takes along no more than is needed.
             let journal = ["pointsman:journal", "pointsman:marks", "pointsman:caused"];

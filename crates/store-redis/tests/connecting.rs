@@ -74,11 +74,11 @@ async fn who_is_not_let_in_is_told_why() {
         ("redis://eve:right@", "does not let the user eve in: WRONGPASS"),
     ] {
         let error = refused(&at(&server, before, "")).await;
-        assert!(matches!(error, OpenError::NotLetIn { .. }), "{error}");
+        assert!(matches!(error, OpenError::LoginRefused { .. }), "{error}");
         assert!(error.to_string().contains(told), "{error}");
     }
     let listening = endpoint(&at(&server, "redis://:wrong@", "")).connect_for_listening().await;
-    assert!(matches!(listening, Err(OpenError::NotLetIn { .. })));
+    assert!(matches!(listening, Err(OpenError::LoginRefused { .. })));
     let open = Redis::start(RedisSettings::default()).unwrap();
     let error = refused(&at(&open, "redis://:none@", "")).await;
     assert!(error.to_string().contains("without any password configured"), "{error}");
@@ -87,7 +87,7 @@ async fn who_is_not_let_in_is_told_why() {
     open.command(&limited).unwrap();
     let url = at(&open, "redis://ann:right@", "");
     let error = refused(&url).await;
-    let OpenError::NoRight { grant, .. } = &error else { panic!("{error}") };
+    let OpenError::MissingPermissions { grant, .. } = &error else { panic!("{error}") };
     open.command(&grant.split(' ').collect::<Vec<_>>()).unwrap();
     endpoint(&url).connect().await.unwrap();
 }
@@ -96,12 +96,12 @@ async fn who_is_not_let_in_is_told_why() {
 async fn a_database_that_is_not_there_and_a_replica_are_refused() {
     let server = Redis::start(RedisSettings::default()).unwrap();
     let error = refused(&at(&server, "redis://", "/16")).await;
-    assert!(matches!(error, OpenError::NoDatabase { database: 16, .. }), "{error}");
+    assert!(matches!(error, OpenError::DatabaseNotFound { database: 16, .. }), "{error}");
     let (ip, there) = (server.address().ip().to_string(), server.port().to_string());
     let replica = Redis::start(RedisSettings::with(&[("replicaof", &format!("{ip} {there}"))])).unwrap();
     let error = refused(&replica.url()).await;
     assert!(
-        matches!(&error, OpenError::Replica { of, .. } if *of == server.address().to_string()),
+        matches!(&error, OpenError::IsReplica { of, .. } if *of == server.address().to_string()),
         "{error}"
     );
 }
@@ -131,7 +131,7 @@ async fn what_is_no_redis_is_told_from_what_is_not_there() {
     }
     const OLD: &str = "$22\r\nredis_version:6.2.14\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n+PONG\r\n+OK\r\n";
     let error = refused(&format!("redis://{}", somebody_else(&["+PONG\r\n", OLD]))).await;
-    assert!(matches!(&error, OpenError::TooOld { found, .. } if found == "6.2.14"), "{error}");
+    assert!(matches!(&error, OpenError::ServerTooOld { found, .. } if found == "6.2.14"), "{error}");
 
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let error = refused(&format!("redis://{}?connect_timeout=1", silent.local_addr().unwrap())).await;
@@ -161,7 +161,7 @@ async fn sentinels_know_the_master_after_a_failover_too() {
     hears(&endpoint(&url)).await;
 
     let error = refused(&url.replace("/mymaster", "/nobody")).await;
-    assert!(matches!(&error, OpenError::NoMaster { known, .. } if known == "mymaster"), "{error}");
+    assert!(matches!(&error, OpenError::UnknownMaster { known, .. } if known == "mymaster"), "{error}");
     let sentinel = house.sentinels().first().unwrap();
     let error = refused(&sentinel.url()).await;
     assert!(
@@ -246,7 +246,7 @@ async fn a_slot_that_nobody_has_is_told() {
     ]));
     let lonely = lonely.unwrap();
     let error = refused(&at(&lonely, "redis+cluster://", "")).await;
-    assert!(matches!(error, OpenError::NotServed { slot: 6572, .. }), "{error}");
+    assert!(matches!(error, OpenError::SlotNotServed { slot: 6572, .. }), "{error}");
     // One that is alone knows no address of its own.
     lonely.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
     assert_eq!(port(&at(&lonely, "redis+cluster://", "")).await.unwrap(), lonely.port());
@@ -357,7 +357,7 @@ async fn what_is_encrypted_is_looked_at_as_far_as_the_mode_says() {
         ("127.0.0.1", format!("sslmode=require&sslrootcert={stranger}")),
     ] {
         let error = refused(&it.url(host, &parameters)).await;
-        assert!(matches!(error, OpenError::NotTrusted { .. }), "{error}");
+        assert!(matches!(error, OpenError::TlsFailed { .. }), "{error}");
         assert!(error.to_string().contains("certificate"), "{error}");
     }
     let error =
@@ -380,7 +380,7 @@ async fn a_server_may_want_to_see_a_certificate_of_ours() {
     let error = unproved.connect().await.err().unwrap().to_string();
     assert!(error.contains("sslcert"), "{error}");
     let blocking = tokio::task::spawn_blocking(move || unproved.connect_blocking().err()).await.unwrap();
-    assert!(matches!(blocking, Some(OpenError::NotTrusted { .. })), "{blocking:?}");
+    assert!(matches!(blocking, Some(OpenError::TlsFailed { .. })), "{blocking:?}");
     let ours = format!("{roots}&sslcert={}&sslkey={}", file("client.crt"), file("client.key"));
     assert_eq!(port(&it.url("localhost", &ours)).await.unwrap(), it.server.port());
 }

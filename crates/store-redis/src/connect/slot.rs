@@ -1,7 +1,7 @@
 //! Where Redis Cluster keeps a key: which of its slots follows from the key's hash tag.
 
 /// How many slots a cluster has.
-const SLOTS: u16 = 16_384;
+const SLOT_COUNT: u16 = 16_384;
 
 /// What decides on a key's slot: what stands between its first braces, or all of it.
 pub(crate) fn hash_tag(key: &str) -> Option<&str> {
@@ -11,8 +11,8 @@ pub(crate) fn hash_tag(key: &str) -> Option<&str> {
 }
 
 /// The slot of a key.
-pub(crate) fn slot(key: &str) -> u16 {
-    crc16(hash_tag(key).unwrap_or(key).as_bytes()) % SLOTS
+pub(crate) fn key_slot(key: &str) -> u16 {
+    crc16(hash_tag(key).unwrap_or(key).as_bytes()) % SLOT_COUNT
 }
 
 /// The checksum that Redis Cluster counts by: CRC-16 with the polynomial 0x1021, begun at 0 (XMODEM).
@@ -46,7 +46,7 @@ mod tests {
             ("foo{{bar}}zap", 4015),
             ("foo{bar}{zap}", 5061),
         ] {
-            assert_eq!(slot(key), expected, "{key}");
+            assert_eq!(key_slot(key), expected, "{key}");
         }
     }
 

@@ -14,7 +14,7 @@
 
 mod drainer;
 mod entry;
-pub(crate) mod stray;
+pub(crate) mod orphaned;
 
 use pointsman_core::{EventId, NewEvent, Timestamp};
 use pointsman_store::error::Result;
@@ -23,31 +23,31 @@ use pointsman_store::{Room, SetAsideLog, Txn, foresee_emissions};
 
 use crate::tables::RedisTables;
 use crate::tables::outbox::{OutboxContents, OutboxRemainder};
-pub(crate) use drainer::{run, sweep};
-pub(crate) use entry::element;
-use entry::read;
+pub(crate) use drainer::{drain_forever, requeue_forever};
+pub(crate) use entry::encode_entry;
+use entry::parse_entry;
 
 /// So many pieces of what was left are journaled before the jobs of a transaction: those that write to other objects wait
 /// for them.
-const PIECES: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// Something of an outbox, read: an event, or why it is none.
-struct Left {
+struct ParsedEntry {
     event: std::result::Result<NewEvent, String>,
-    given: Option<EventId>,
+    assigned_id: Option<EventId>,
 }
 
 /// Journals what was left for the objects of a transaction. Where that is much, it is committed a piece at a time before the
 /// transaction itself. Answers whether it is all: if not, whoever writes to one of these objects waits for the next one.
-pub(crate) fn serve(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
-    let mut all = journal_all(txn)?;
-    for _ in 1..PIECES {
+pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+    let mut all = journal_contents(txn)?;
+    for _ in 1..MAX_ROUNDS {
         if all {
             break;
         }
         txn.state.flush(txn.tables)?;
         txn.tables.commit_and_continue()?;
-        all = journal_all(txn)?;
+        all = journal_contents(txn)?;
     }
     log_set_aside(txn.tables);
     Ok(all)
@@ -66,46 +66,50 @@ fn log_set_aside(tables: &RedisTables) {
 }
 
 /// Journals what was found; answers whether that was all. What is in flight goes first, by the ids that it was given.
-fn journal_all(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
-    let (found, given) = txn.tables.take_outbox_contents();
-    txn.state.reserve_ids(given);
+fn journal_contents(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+    let (found, assigned_id) = txn.tables.take_outbox_contents();
+    txn.state.reserve_ids(assigned_id);
     let all = txn.tables.record_outbox_backlog(&found);
     if found.is_empty() {
         return Ok(all);
     }
     let now = txn.tables.caller_time.now();
-    let left: Vec<(OutboxContents, Vec<Left>)> =
-        found.into_iter().map(|found| understand(found, now)).collect();
-    look_ahead(txn, &left)?;
+    let left: Vec<(OutboxContents, Vec<ParsedEntry>)> =
+        found.into_iter().map(|found| parse_contents(found, now)).collect();
+    prefetch_for_events(txn, &left)?;
     for (found, events) in &left {
-        let headers = headers(found, events, now, &mut txn.tables.set_aside_log.borrow_mut());
+        let headers = set_aside_headers(found, events, now, &mut txn.tables.set_aside_log.borrow_mut());
         txn.tables.acknowledge_outbox_entries(found, headers);
     }
     let events = left.into_iter().flat_map(|(_, events)| events);
-    let (mut flying, queued): (Vec<Left>, Vec<Left>) = events.partition(|left| left.given.is_some());
-    flying.sort_by_key(|left| left.given);
-    journal(txn, flying, now)?;
-    journal(txn, queued, now)?;
+    let (mut flying, queued): (Vec<ParsedEntry>, Vec<ParsedEntry>) =
+        events.partition(|left| left.assigned_id.is_some());
+    flying.sort_by_key(|left| left.assigned_id);
+    journal_entries(txn, flying, now)?;
+    journal_entries(txn, queued, now)?;
     Ok(all)
 }
 
 /// Reads what was found in an object's outbox.
-fn understand(found: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<Left>) {
+fn parse_contents(found: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<ParsedEntry>) {
     if found.remainder == OutboxRemainder::NotAList {
         let object = String::from_utf8_lossy(&found.object);
         tracing::warn!(%object, "what lies in the place of an object's events is no list, and was left there");
     }
-    let given = found.in_flight_id.as_ref().and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
-    let events = found.entries.iter().enumerate().map(|(index, entry)| Left {
-        event: read(&found.object, entry, now),
-        given: given.filter(|_| index == 0),
+    let assigned_id = found.in_flight_id.as_ref().and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
+    let events = found.entries.iter().enumerate().map(|(index, entry)| ParsedEntry {
+        event: parse_entry(&found.object, entry, now),
+        assigned_id: assigned_id.filter(|_| index == 0),
     });
     let events = events.collect();
     (found, events)
 }
 
 /// Fetches what journaling these will look at.
-fn look_ahead(txn: &mut Txn<'_, RedisTables>, left: &[(OutboxContents, Vec<Left>)]) -> Result<()> {
+fn prefetch_for_events(
+    txn: &mut Txn<'_, RedisTables>,
+    left: &[(OutboxContents, Vec<ParsedEntry>)],
+) -> Result<()> {
     let events = left.iter().flat_map(|(_, events)| events).filter_map(|left| left.event.as_ref().ok());
     let emission = pointsman_core::store::Emission { events: events.cloned().collect(), idempotency: None };
     let mut foreseen = Foreseen::default();
@@ -113,18 +117,23 @@ fn look_ahead(txn: &mut Txn<'_, RedisTables>, left: &[(OutboxContents, Vec<Left>
     txn.tables.prefetch(&foreseen)
 }
 
-fn journal(txn: &mut Txn<'_, RedisTables>, events: Vec<Left>, now: Timestamp) -> Result<()> {
-    for Left { event, given } in events {
+fn journal_entries(txn: &mut Txn<'_, RedisTables>, events: Vec<ParsedEntry>, now: Timestamp) -> Result<()> {
+    for ParsedEntry { event, assigned_id } in events {
         if let Ok(event) = event {
-            txn.journal_given(event, given, &mut Room::default(), now)?;
+            txn.journal_given(event, assigned_id, &mut Room::default(), now)?;
         }
     }
     Ok(())
 }
 
 /// What stands before each event that is set aside; nothing for those that are journaled.
-fn headers(found: &OutboxContents, events: &[Left], now: Timestamp, log: &mut SetAsideLog) -> Vec<String> {
-    let header = |left: &Left| match &left.event {
+fn set_aside_headers(
+    found: &OutboxContents,
+    events: &[ParsedEntry],
+    now: Timestamp,
+    log: &mut SetAsideLog,
+) -> Vec<String> {
+    let header = |left: &ParsedEntry| match &left.event {
         Ok(_) => String::new(),
         Err(reason) => {
             let object = String::from_utf8_lossy(&found.object);

@@ -9,7 +9,7 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::views::{JournalPage, PAGE_BYTES, object_view};
 use redis::Value;
 
-use super::{Chunk, tasks};
+use super::{ChunkSize, tasks};
 use crate::codec::MemberBuilder;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::Index;
@@ -23,23 +23,23 @@ use crate::store_state::StoreState;
 /// was read first, where this page does not look. But those that are forgotten go, and if the mark has come into the page
 /// meanwhile, there may be holes in it that its reader would take for nothing. So the mark is looked at again behind each
 /// piece.
-pub(crate) fn page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
+pub(crate) fn read_page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
     for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
-        if let Some(page) = without_holes(&reader.overlay, read)? {
+        if let Some(page) = try_read_page(&reader.overlay, read)? {
             return Ok(page);
         }
     }
     reader.read_under_write_lock(|overlay, _| {
-        without_holes(overlay, read)?.ok_or_else(|| Fault::damaged("a page with holes"))
+        try_read_page(overlay, read)?.ok_or_else(|| Fault::damaged("a page with holes"))
     })
 }
 
 /// Nothing if some of it was forgotten meanwhile.
-fn without_holes(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Page>> {
-    let mut chunk = Chunk::of(read.limit);
+fn try_read_page(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Page>> {
+    let mut chunk = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
-    let piece = |after, until, chunk: Chunk| {
-        journal_range_command(overlay, read.backwards, after, until, chunk.size())
+    let piece = |after, until, chunk: ChunkSize| {
+        journal_range_command(overlay, read.backwards, after, until, chunk.rows())
     };
     let first =
         [read_store_state_command(overlay), piece(after, until, chunk), read_store_state_command(overlay)];
@@ -53,16 +53,16 @@ fn without_holes(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Pag
             return Ok(None);
         }
         for (id, row) in &found {
-            (after, until) = if read.backwards { (after, before(*id)) } else { (*id, until) };
+            (after, until) = if read.backwards { (after, preceding_id(*id)) } else { (*id, until) };
             if *id > low && *id <= high && !page.take(rows::decode_event(*id, row)?.event) {
                 return Ok(Some(page.page()));
             }
         }
         (after, until) = (after.max(low), until.min(high));
-        if found.len() < chunk.size() || after >= until {
+        if found.len() < chunk.rows() || after >= until {
             return Ok(Some(page.page()));
         }
-        chunk = chunk.after(found.iter().map(|(_, row)| row.len()).sum());
+        chunk = chunk.next_after(found.iter().map(|(_, row)| row.len()).sum());
         answers = overlay
             .connection
             .execute_all(&[piece(after, until, chunk), read_store_state_command(overlay)])?
@@ -70,7 +70,7 @@ fn without_holes(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Pag
     }
 }
 
-fn before(id: EventId) -> EventId {
+fn preceding_id(id: EventId) -> EventId {
     EventId::from_i64(id.as_i64() - 1)
 }
 
@@ -89,7 +89,7 @@ fn journal_range_command(
     }
 }
 
-pub(crate) fn event_view(
+pub(crate) fn read_event_view(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     id: EventId,
@@ -99,13 +99,13 @@ pub(crate) fn event_view(
         return Ok(None);
     }
     let Some(found) = overlay.read_journaled_event(id)? else { return Ok(None) };
-    let tasks = tasks::whole_tasks(overlay, &tasks_of(overlay, id)?)?;
-    let caused = caused_by(overlay, id)?;
+    let tasks = tasks::read_tasks_with_attempts(overlay, &list_tasks_of_event(overlay, id)?)?;
+    let caused = read_caused_events(overlay, id)?;
     Ok(Some(EventView { event: Arc::new(found.event), tasks, caused, extent }))
 }
 
 /// What an event caused, and what that caused: the nearer first.
-fn caused_by(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
+fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
     let most = [MOST_CAUSED, PAGE_BYTES].map(|most| to_arg(most.to_string()));
     let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], most.to_vec()].concat();
@@ -114,7 +114,7 @@ fn caused_by(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>
 }
 
 /// The tasks of an event: those that were made when it was journaled, and replays.
-pub(super) fn tasks_of(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
+pub(super) fn list_tasks_of_event(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
     let made = overlay.read_journaled_event(event)?;
     let mut seqs = overlay.read_task_seqs(
         &Index::LateTasks,
@@ -129,7 +129,7 @@ pub(super) fn tasks_of(overlay: &TransactionOverlay, event: EventId) -> Result<V
 }
 
 /// An object's chain, from its last event back as far as it is remembered, and its lanes.
-pub(crate) fn object(
+pub(crate) fn read_object(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     tenant: &Tenant,
@@ -139,15 +139,20 @@ pub(crate) fn object(
     let extent = store_state.extent();
     let Some(object) = overlay.read_object(tenant, key.as_str())? else { return Ok(None) };
     let mut events: Vec<Arc<Event>> = Vec::new();
-    for row in chain(overlay, object.last, extent, limit)? {
+    for row in read_object_chain(overlay, object.last, extent, limit)? {
         let id = events.last().map_or(Some(object.last), |later| later.prev);
         let id = id.ok_or_else(|| Fault::damaged("an event before the first"))?;
         events.push(Arc::new(rows::decode_event(id, &row)?.event));
     }
-    Ok(Some(object_view(object.last, events, tasks::lanes(overlay, object.number)?, extent)))
+    Ok(Some(object_view(object.last, events, tasks::read_object_lanes(overlay, object.number)?, extent)))
 }
 
-fn chain(overlay: &TransactionOverlay, last: EventId, extent: Extent, limit: usize) -> Result<Vec<Vec<u8>>> {
+fn read_object_chain(
+    overlay: &TransactionOverlay,
+    last: EventId,
+    extent: Extent,
+    limit: usize,
+) -> Result<Vec<Vec<u8>>> {
     let (last, forgotten) = (last.to_string(), extent.forgotten.to_string());
     let arguments = args![last, forgotten, limit.to_string(), PAGE_BYTES.to_string()];
     decode_strings(

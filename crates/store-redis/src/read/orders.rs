@@ -12,16 +12,16 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{Live, Phase};
 use pointsman_store::views::{OrderColumns, OrderPaging, StepColumns, Surroundings, chain_view, counts};
 
-use super::names::Names;
-use super::tasks::bare_tasks;
-use super::walk::{Nodes, Walk};
+use super::order_scan::{OrderNodeScan, OrderScan};
+use super::queue_names::QueueNameCache;
+use super::tasks::read_tasks_without_attempts;
 use crate::codec::Member;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::store_state::StoreState;
 
 /// What there is to know of all orders and queues together.
-pub(super) fn surroundings(overlay: &TransactionOverlay) -> Result<Surroundings> {
+pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<Surroundings> {
     let realm = CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"));
     overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), realm])?;
     Ok(Surroundings {
@@ -31,19 +31,19 @@ pub(super) fn surroundings(overlay: &TransactionOverlay) -> Result<Surroundings>
     })
 }
 
-pub(crate) fn order(
+pub(crate) fn read_order(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, Extent)>> {
     let Some(found) = overlay.read_order_by_key(tenant, key)? else { return Ok(None) };
-    let mut viewer = Viewer::new(overlay)?;
-    let view = viewer.views(vec![found.order])?.pop();
+    let mut viewer = OrderViewBuilder::new(overlay)?;
+    let view = viewer.build_views(vec![found.order])?.pop();
     Ok(view.map(|view| (view, store_state.extent())))
 }
 
-pub(crate) fn orders(
+pub(crate) fn list_orders(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     (path, tenant): (&PathFilter, Option<&Tenant>),
@@ -51,11 +51,11 @@ pub(crate) fn orders(
     limit: usize,
 ) -> Result<OrderPage> {
     let mut page = OrderPaging::new(limit, store_state.extent());
-    let mut viewer = Viewer::new(overlay)?;
+    let mut viewer = OrderViewBuilder::new(overlay)?;
     // One more than is wanted tells whether there is more.
-    let mut walk = Walk::new(overlay, path, tenant, after, limit.saturating_add(1));
-    while let Some(piece) = walk.next()? {
-        if !viewer.views(piece)?.into_iter().all(|view| page.take(view)) {
+    let mut walk = OrderScan::new(overlay, path, tenant, after, limit.saturating_add(1));
+    while let Some(piece) = walk.next_chunk()? {
+        if !viewer.build_views(piece)?.into_iter().all(|view| page.take(view)) {
             break;
         }
     }
@@ -63,50 +63,50 @@ pub(crate) fn orders(
 }
 
 /// All orders of a path without their values, so that what is held does not grow with those.
-pub(crate) fn all_orders(
+pub(crate) fn list_all_orders(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
     let mut page = OrderPage { orders: Vec::new(), next: None, extent: store_state.extent() };
-    let mut viewer = Viewer::new(overlay)?;
-    let mut walk = Walk::new(overlay, path, tenant, None, usize::MAX);
-    while let Some(mut piece) = walk.next()? {
+    let mut viewer = OrderViewBuilder::new(overlay)?;
+    let mut walk = OrderScan::new(overlay, path, tenant, None, usize::MAX);
+    while let Some(mut piece) = walk.next_chunk()? {
         piece.iter_mut().for_each(|order| order.value = Json::null());
-        page.orders.extend(viewer.views(piece)?);
+        page.orders.extend(viewer.build_views(piece)?);
     }
     Ok(page)
 }
 
 /// Makes views of orders, a piece at a time.
-struct Viewer<'s> {
+struct OrderViewBuilder<'s> {
     overlay: &'s TransactionOverlay,
-    around: Surroundings,
-    names: Names,
+    environment: Surroundings,
+    names: QueueNameCache,
 }
 
-impl<'s> Viewer<'s> {
+impl<'s> OrderViewBuilder<'s> {
     fn new(overlay: &'s TransactionOverlay) -> Result<Self> {
-        Ok(Self { overlay, around: surroundings(overlay)?, names: Names::default() })
+        Ok(Self { overlay, environment: read_view_environment(overlay)?, names: QueueNameCache::default() })
     }
 
-    fn views(&mut self, orders: Vec<Order>) -> Result<Vec<OrderView>> {
+    fn build_views(&mut self, orders: Vec<Order>) -> Result<Vec<OrderView>> {
         let mut tasks = Vec::with_capacity(orders.len());
         for order in &orders {
-            tasks.push(task_of(self.overlay, order)?);
+            tasks.push(read_step_task(self.overlay, order)?);
         }
-        self.names.learn(self.overlay, tasks.iter().flatten().map(|live| live.queue))?;
-        let failed = failed(self.overlay, &orders)?;
+        self.names.resolve(self.overlay, tasks.iter().flatten().map(|live| live.queue))?;
+        let failed = read_halting_tasks(self.overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
             let failed = order.halted_by.and_then(|seq| failed.get(&seq).cloned());
-            let step = StepColumns { failed, ..self.step(task)? };
-            Ok(self.around.view(order, step))
+            let step = StepColumns { failed, ..self.step_columns(task)? };
+            Ok(self.environment.view(order, step))
         });
         views.collect()
     }
 
-    fn step(&self, task: Option<Live>) -> Result<StepColumns> {
+    fn step_columns(&self, task: Option<Live>) -> Result<StepColumns> {
         let Some(live) = task else { return Ok(StepColumns::default()) };
         Ok(StepColumns {
             phase: Some(live.phase),
@@ -119,21 +119,21 @@ impl<'s> Viewer<'s> {
 }
 
 /// The task of an order's step.
-fn task_of(overlay: &TransactionOverlay, order: &Order) -> Result<Option<Live>> {
+fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<Live>> {
     order.task.map_or(Ok(None), |task| overlay.read_active_task(task))
 }
 
 /// The tasks that suspended these orders, and what they said.
-fn failed(
+fn read_halting_tasks(
     overlay: &TransactionOverlay,
     orders: &[Order],
 ) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
     let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.halted_by).collect();
-    let tasks = bare_tasks(overlay, &seqs)?;
+    let tasks = read_tasks_without_attempts(overlay, &seqs)?;
     Ok(tasks.into_iter().map(|task| (task.seq, (task.id, task.error))).collect())
 }
 
-pub(crate) fn statistics(
+pub(crate) fn read_statistics(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     path: &PathFilter,
@@ -141,18 +141,18 @@ pub(crate) fn statistics(
     now: Timestamp,
 ) -> Result<(OrderStatistics, Extent)> {
     let mut sum = OrderStatistics::default();
-    let mut walk = Walk::new(overlay, path, tenant, None, usize::MAX);
-    while let Some(piece) = walk.next()? {
+    let mut walk = OrderScan::new(overlay, path, tenant, None, usize::MAX);
+    while let Some(piece) = walk.next_chunk()? {
         for order in piece {
-            let task = task_of(overlay, &order)?;
-            sum.add(&counts(columns(&order, task.as_ref()), now));
+            let task = read_step_task(overlay, &order)?;
+            sum.add(&counts(statistics_columns(&order, task.as_ref()), now));
         }
     }
     Ok((sum, store_state.extent()))
 }
 
 /// What the statistics look at in an order.
-fn columns(order: &Order, task: Option<&Live>) -> OrderColumns {
+fn statistics_columns(order: &Order, task: Option<&Live>) -> OrderColumns {
     let waits = |live: &Live| live.phase.code() <= Phase::Ready.code();
     OrderColumns {
         started: order.started.is_some(),
@@ -164,14 +164,14 @@ fn columns(order: &Order, task: Option<&Live>) -> OrderColumns {
     }
 }
 
-pub(crate) fn chains(
+pub(crate) fn list_chains(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
 ) -> Result<(Vec<ChainView>, Extent)> {
     let known = overlay.read_chains()?;
     let mut orders: HashMap<String, BTreeMap<NodeId, u64>> = HashMap::new();
-    let mut nodes = Nodes::new(overlay);
-    while let Some(piece) = nodes.next()? {
+    let mut nodes = OrderNodeScan::new(overlay);
+    while let Some(piece) = nodes.next_chunk()? {
         for (path, node) in piece {
             *orders.entry(path).or_default().entry(node).or_default() += 1;
         }

@@ -10,7 +10,7 @@ use pointsman_store::row::{Counts, HandlerId, Live, ObjectNumber, Past, QueueId,
 use pointsman_store::tables::seq_of;
 use pointsman_store::views::{LANES_READ, LOG_BYTES, has_ended};
 
-use super::{Chunk, names, orders};
+use super::{ChunkSize, orders, queue_names};
 use crate::codec::{Member, MemberBuilder, decimal_field, decode_member_i64};
 use crate::connection::{args, to_arg};
 use crate::keys::{Index, Table, bucket_and_field};
@@ -21,15 +21,15 @@ use crate::rows;
 use crate::script;
 
 /// A task by its whole public name: the uuid alone is not enough.
-pub(crate) fn task_named(overlay: &TransactionOverlay, id: &TaskId) -> Result<Option<Task>> {
+pub(crate) fn read_task(overlay: &TransactionOverlay, id: &TaskId) -> Result<Option<Task>> {
     let Some(seq) = seq_of(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
-    Ok(whole_tasks(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
+    Ok(read_tasks_with_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
 }
 
 /// These tasks with their attempts, wherever they lie, in this order.
-pub(super) fn whole_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
+pub(super) fn read_tasks_with_attempts(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     let attempts = seqs.iter().map(|seq| CacheFetch::Table(Table::Attempts(*seq)));
-    foresee(overlay, seqs, attempts.collect())?;
+    prefetch_tasks(overlay, seqs, attempts.collect())?;
     let mut tasks = Vec::with_capacity(seqs.len());
     for seq in seqs {
         tasks.extend(overlay.read_task_with_attempts(*seq)?);
@@ -38,8 +38,11 @@ pub(super) fn whole_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Res
 }
 
 /// The same without their attempts.
-pub(super) fn bare_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
-    foresee(overlay, seqs, vec![])?;
+pub(super) fn read_tasks_without_attempts(
+    overlay: &TransactionOverlay,
+    seqs: &[TaskSeq],
+) -> Result<Vec<Task>> {
+    prefetch_tasks(overlay, seqs, vec![])?;
     let mut tasks = Vec::with_capacity(seqs.len());
     for seq in seqs {
         match overlay.read_active_task(*seq)? {
@@ -53,7 +56,7 @@ pub(super) fn bare_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Resu
 }
 
 /// The first lanes of an object in which somebody stands.
-pub(super) fn lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Result<Vec<LaneView>> {
+pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let Some(all) = pointsman_store::lanes_of(object) else { return Ok(vec![]) };
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
     let arguments = vec![bound(all.start()), bound(all.end()), to_arg(LANES_READ.to_string())];
@@ -68,13 +71,13 @@ pub(super) fn lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Resul
     if heads.len() < waiting_counts.len() {
         return Err(Fault::damaged("the head of a lane is gone"));
     }
-    foresee_names(overlay, heads.iter(), [].iter())?;
+    prefetch_names(overlay, heads.iter(), [].iter())?;
     let lane = |(head, waiting_counts)| Ok(LaneView::new(overlay.active_task_view(head)?, waiting_counts));
     heads.into_iter().zip(waiting_counts).map(lane).collect()
 }
 
 /// Looks at these tasks, and then at all that they are named by.
-fn foresee(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<CacheFetch>) -> Result<()> {
+fn prefetch_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<CacheFetch>) -> Result<()> {
     let row = |seq: &TaskSeq| {
         let (bucket, field) = bucket_and_field(*seq);
         [
@@ -90,11 +93,11 @@ fn foresee(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<CacheFetch>
             None => ended.extend(overlay.read_archived_task(*seq)?),
         }
     }
-    foresee_names(overlay, unfinished.iter(), ended.iter())
+    prefetch_names(overlay, unfinished.iter(), ended.iter())
 }
 
 /// Looks at what tasks are named by: their queues, and the events and orders of unfinished ones.
-pub(super) fn foresee_names<'t>(
+pub(super) fn prefetch_names<'t>(
     overlay: &TransactionOverlay,
     unfinished: impl Iterator<Item = &'t Live> + Clone,
     ended: impl Iterator<Item = &'t Past>,
@@ -103,7 +106,7 @@ pub(super) fn foresee_names<'t>(
     queues.extend(ended.map(|past| past.queue));
     queues.sort_unstable();
     queues.dedup();
-    let mut questions = names::questions(&queues);
+    let mut questions = queue_names::queue_fetches(&queues);
     questions.push(CacheFetch::Row(Table::Texts, Member::from_slice(b"realm")));
     for live in unfinished {
         questions.extend(live.event.map(CacheFetch::Event));
@@ -111,12 +114,12 @@ pub(super) fn foresee_names<'t>(
         questions.extend(has_ended(live).then_some(CacheFetch::Table(Table::Attempts(live.seq))));
     }
     overlay.fetch(questions)?;
-    names::foresee(overlay, &queues)
+    queue_names::prefetch_queues_and_handlers(overlay, &queues)
 }
 
 /// The fences of those attempts that do not hold their task. Whoever has lost a task never gets it back with the same fence,
 /// so that it does not matter if somebody writes meanwhile.
-pub(crate) fn lost(overlay: &TransactionOverlay, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
+pub(crate) fn list_lost_fences(overlay: &TransactionOverlay, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
     let seqs: Vec<TaskSeq> = held.iter().map(|(task, _)| *task).collect();
     overlay.prefetch_active_tasks(&seqs)?;
     let mut lost = Vec::new();
@@ -129,26 +132,31 @@ pub(crate) fn lost(overlay: &TransactionOverlay, held: &[(TaskSeq, i64)]) -> Res
     Ok(lost)
 }
 
-pub(crate) fn logs(
+pub(crate) fn read_log(
     overlay: &TransactionOverlay,
     id: &TaskId,
     from: u64,
     limit: usize,
 ) -> Result<Option<LogPage>> {
     let Some(seq) = seq_of(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
-    let found = bare_tasks(overlay, &[seq])?.into_iter().find(|task| task.id == *id);
+    let found = read_tasks_without_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id);
     let Some(task) = found else { return Ok(None) };
-    let lines = lines(overlay, id, from, limit)?;
+    let lines = read_log_lines(overlay, id, from, limit)?;
     Ok(Some(LogPage { lines, status: task.life.state.status() }))
 }
 
 /// A line's rank in the set is its number.
-fn lines(overlay: &TransactionOverlay, id: &TaskId, from: u64, limit: usize) -> Result<Vec<StoredLine>> {
+fn read_log_lines(
+    overlay: &TransactionOverlay,
+    id: &TaskId,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<StoredLine>> {
     let key = overlay.keys.task_log_key(id);
-    let (mut lines, mut bytes, mut chunk) = (Vec::new(), 0, Chunk::of(limit));
+    let (mut lines, mut bytes, mut chunk) = (Vec::new(), 0, ChunkSize::for_limit(limit));
     while lines.len() < limit && bytes < LOG_BYTES {
         let next = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(lines.len() as i64);
-        let most = chunk.size().min(limit - lines.len());
+        let most = chunk.rows().min(limit - lines.len());
         let last = next.saturating_add(most as i64 - 1);
         let found = decode_strings(overlay.connection.execute(args![
             "ZRANGE",
@@ -167,24 +175,30 @@ fn lines(overlay: &TransactionOverlay, id: &TaskId, from: u64, limit: usize) -> 
         if found.len() < most {
             break;
         }
-        chunk = chunk.after(found.iter().map(Vec::len).sum());
+        chunk = chunk.next_after(found.iter().map(Vec::len).sum());
     }
     Ok(lines)
 }
 
-pub(crate) fn queues(overlay: &TransactionOverlay, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
-    let around = orders::surroundings(overlay)?;
+pub(crate) fn list_queues(
+    overlay: &TransactionOverlay,
+    handler: Option<&HandlerName>,
+) -> Result<Vec<QueueView>> {
+    let around = orders::read_view_environment(overlay)?;
     let handlers: HashMap<HandlerId, HandlerName> =
         overlay.read_handlers()?.into_iter().map(|handler| (handler.id, handler.def.name)).collect();
     let mut found: Vec<(HandlerName, QueueRow)> = Vec::new();
-    for queue in overlay.read_queues()?.into_iter().filter(|queue| is_used(&queue.counts)) {
+    for queue in overlay.read_queues()?.into_iter().filter(|queue| has_tasks(&queue.counts)) {
         let name = handlers.get(&queue.handler).filter(|name| handler.is_none_or(|wanted| *name == wanted));
         found.extend(name.map(|name| (name.clone(), queue)));
     }
     found.sort_by_cached_key(|(name, queue)| {
         (name.to_string(), queue.tenant.as_str().to_string(), queue.of.text())
     });
-    let heads = heads(overlay, found.iter().map(|(_, queue)| queue).filter(|queue| queue.counts.ready > 0))?;
+    let heads = read_head_creation_times(
+        overlay,
+        found.iter().map(|(_, queue)| queue).filter(|queue| queue.counts.ready > 0),
+    )?;
     let view = |(name, queue): (HandlerName, QueueRow)| {
         let since = heads.get(&queue.id).copied();
         around.queue(name, queue.tenant, queue.of, queue.counts, since)
@@ -192,13 +206,13 @@ pub(crate) fn queues(overlay: &TransactionOverlay, handler: Option<&HandlerName>
     Ok(found.into_iter().map(view).collect())
 }
 
-fn is_used(counts: &Counts) -> bool {
+fn has_tasks(counts: &Counts) -> bool {
     let Counts { ready, waiting, scheduled, running, halted, missing } = *counts;
     ready + waiting + scheduled + running + halted + missing > 0
 }
 
 /// When the tasks were made that these queues would give next.
-fn heads<'q>(
+fn read_head_creation_times<'q>(
     overlay: &TransactionOverlay,
     queues: impl Iterator<Item = &'q QueueRow>,
 ) -> Result<HashMap<QueueId, Timestamp>> {

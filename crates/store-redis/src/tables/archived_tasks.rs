@@ -8,7 +8,7 @@ use pointsman_store::row::{AttemptRow, Past};
 use super::RedisTables;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Table, bucket_and_field};
-use crate::{places, rows};
+use crate::{rows, task_indexes};
 
 impl RedisTables {
     pub(super) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<Past>> {
@@ -18,7 +18,7 @@ impl RedisTables {
     pub(super) fn add_archived_task(&self, past: &Past) -> Result<()> {
         let (bucket, field) = bucket_and_field(past.seq);
         self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(past));
-        for (index, member) in places::of_past(past) {
+        for (index, member) in task_indexes::archived_task_entries(past) {
             self.overlay.add_member(index, member);
         }
         self.write_archived_sync_task(past)
@@ -29,7 +29,7 @@ impl RedisTables {
         let Some(past) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
         let (bucket, field) = bucket_and_field(seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
-        for (index, member) in places::of_past(&past) {
+        for (index, member) in task_indexes::archived_task_entries(&past) {
             self.overlay.remove_member(index, member);
         }
         Ok(())

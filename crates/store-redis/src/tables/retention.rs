@@ -13,7 +13,7 @@ use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, bucket_and_field};
 use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, Way, decode_strings};
-use crate::{places, rows};
+use crate::{rows, task_indexes};
 
 /// So many things at most are looked at in one transaction: whoever emits meanwhile waits for it.
 const MAX_ROWS_PER_STEP: usize = 500;
@@ -115,7 +115,7 @@ impl RedisTables {
         }
         let (bucket, field) = bucket_and_field(past.seq);
         self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
-        places::of_past(past)
+        task_indexes::archived_task_entries(past)
             .into_iter()
             .for_each(|(index, member)| self.overlay.remove_member(index, member));
         Ok(())

@@ -15,15 +15,15 @@ use crate::connection::{CommandArgs, to_arg};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
 use crate::overlay::{Way, decode_list, decode_optional_bytes};
 use crate::script;
-use crate::{places, rows};
+use crate::{rows, task_indexes};
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
     /// Puts a task in the place of what was there: its row, and the indexes in which it stands.
     fn replace_task(&self, before: Option<&Live>, after: Option<&Live>) -> Result<()> {
-        let old = before.map(places::of_live).unwrap_or_default();
-        let new = after.map(places::of_live).unwrap_or_default();
+        let old = before.map(task_indexes::active_task_entries).unwrap_or_default();
+        let new = after.map(task_indexes::active_task_entries).unwrap_or_default();
         for (index, member) in old.iter().filter(|place| !new.contains(place)) {
             self.overlay.remove_member(index.clone(), member.clone());
         }
@@ -411,7 +411,7 @@ impl RedisTables {
 
     pub(super) fn count_ready_before(&self, live: &Live, most: u64) -> Result<u64> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let member = places::ready_member(live);
+        let member = task_indexes::ready_member(live);
         let upper = match live.phase {
             Phase::Ready => Bound::Excluded(&*member),
             _ => Bound::Unbounded,

@@ -13,7 +13,7 @@ use super::RedisTables;
 use crate::codec::decimal_field;
 use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args};
-use crate::error::{is_broken, refused};
+use crate::error::{commit_refused, is_connection_fault};
 use crate::keys::{Table, active_task_row};
 use crate::lookup::object_fetches;
 use crate::overlay::{
@@ -342,7 +342,7 @@ impl RedisTables {
             // Should it not be done, all that was seen is forgotten anyway.
             match self.overlay.connection.execute_buffer_while(commit, &mut || self.overlay.mark_committed())
             {
-                Err(fault) if is_broken(&fault) && begun.elapsed() < COMMIT_RETRY_WINDOW => {
+                Err(fault) if is_connection_fault(&fault) && begun.elapsed() < COMMIT_RETRY_WINDOW => {
                     std::thread::sleep(COMMIT_RETRY_DELAY)
                 }
                 answer => break answer?,
@@ -356,11 +356,11 @@ impl RedisTables {
         }
         match decode_text_reply(answer)?.as_str() {
             "done" => Ok(()),
-            "behind" => Err(refused("another node has written meanwhile; try again")),
+            "behind" => Err(commit_refused("another node has written meanwhile; try again")),
             "unknown" => {
-                Err(refused("its answer was lost for so long that nobody knows whether it was stored"))
+                Err(commit_refused("its answer was lost for so long that nobody knows whether it was stored"))
             }
-            _ => Err(refused("another worker has taken the events over; try again")),
+            _ => Err(commit_refused("another worker has taken the events over; try again")),
         }
     }
 

@@ -11,7 +11,7 @@ use pointsman_core::store::Store;
 use pointsman_store::transfer::Movable;
 use pointsman_store_conformance::moving::{self, Refusal};
 use pointsman_store_postgres::{PgMove, Postgres};
-use pointsman_store_redis::{Redis, RedisMove};
+use pointsman_store_redis::{Redis, RedisStoreCopy};
 use pointsman_store_sqlite::{Sqlite, SqliteMove};
 use pointsman_testing::{RedisConnection, Reply, fresh_prefix, shared, shared_redis};
 use tempfile::TempDir;
@@ -88,7 +88,7 @@ impl moving::Lair for Lair {
         Ok(match self {
             Self::File(path, _) => Box::new(SqliteMove::source(path)?),
             Self::Database(url) => Box::new(PgMove::source(url)?),
-            Self::Keys(_) => Box::new(RedisMove::source(&self.url())?),
+            Self::Keys(_) => Box::new(RedisStoreCopy::source(&self.url())?),
         })
     }
 
@@ -96,7 +96,7 @@ impl moving::Lair for Lair {
         Ok(match self {
             Self::File(path, _) => Box::new(SqliteMove::target(path)?),
             Self::Database(url) => Box::new(PgMove::target(url)?),
-            Self::Keys(_) => Box::new(RedisMove::target(&self.url())?),
+            Self::Keys(_) => Box::new(RedisStoreCopy::target(&self.url())?),
         })
     }
 }

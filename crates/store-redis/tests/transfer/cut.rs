@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pointsman_store_conformance::moving::cut::a_move_goes_on_behind_a_break;
-use pointsman_store_redis::RedisMove;
+use pointsman_store_redis::RedisStoreCopy;
 use pointsman_testing::{Proxy, shared_redis};
 
 use crate::lair::Lair;
@@ -13,7 +13,7 @@ async fn a_wire_that_breaks_loses_nothing() {
     let keys = Lair::keys();
     let proxy = Arc::new(Proxy::start(shared_redis().unwrap().address()).unwrap());
     let url = format!("redis://{}/?prefix={}&connect_timeout=1", proxy.address(), keys.prefix());
-    let (wire, over_the_wire) = (proxy.clone(), move || Box::new(RedisMove::target(&url).unwrap()) as _);
+    let (wire, over_the_wire) = (proxy.clone(), move || Box::new(RedisStoreCopy::target(&url).unwrap()) as _);
     let cut = move || {
         wire.refuse(true).unwrap();
         wire.cut();

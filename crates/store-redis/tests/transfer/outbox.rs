@@ -5,7 +5,7 @@ use pointsman_core::store::Emission;
 use pointsman_store::transfer::{Movable, MoveError, NotReady, Section, transfer};
 use pointsman_store_conformance::moving::{Lair as _, apart};
 use pointsman_store_conformance::world::*;
-use pointsman_store_redis::RedisMove;
+use pointsman_store_redis::RedisStoreCopy;
 use pointsman_testing::{Redis as Server, RedisSettings};
 
 use crate::lair::{Kind, Lair, Movers, say};
@@ -17,7 +17,7 @@ fn leave(lair: &Lair, object: &str, event: &str) {
 }
 
 fn undrained(lair: &Lair) -> Option<String> {
-    match RedisMove::source(&lair.url()) {
+    match RedisStoreCopy::source(&lair.url()) {
         Err(NotReady::Undrained { events, .. }) => Some(events),
         Err(error) => panic!("{error}"),
         Ok(_) => None,
@@ -49,7 +49,7 @@ async fn what_lies_in_outboxes_is_not_left_behind_unseen() {
             assert!(begun.elapsed().as_secs() < 60, "it is not drained");
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        assert_eq!(RedisMove::source(&lair.url()).unwrap().set_aside().unwrap(), 1);
+        assert_eq!(RedisStoreCopy::source(&lair.url()).unwrap().set_aside().unwrap(), 1);
     })
     .await;
     store.close();
@@ -76,17 +76,17 @@ async fn a_store_may_move_within_its_database() {
             let report = transfer(from, to, &mut |_| {}).unwrap();
             assert!(report.differences().is_empty(), "{report:?}");
         };
-        moved(&mut *file.source(), &mut RedisMove::target(&plain).unwrap());
-        moved(&mut RedisMove::source(&plain).unwrap(), &mut RedisMove::target(&other).unwrap());
+        moved(&mut *file.source(), &mut RedisStoreCopy::target(&plain).unwrap());
+        moved(&mut RedisStoreCopy::source(&plain).unwrap(), &mut RedisStoreCopy::target(&other).unwrap());
         server.command(&["LPUSH", "other:order:1:events", "{}"]).unwrap();
-        moved(&mut RedisMove::source(&plain).unwrap(), &mut *target.target());
-        let error = RedisMove::source(&other).map(drop).unwrap_err();
+        moved(&mut RedisStoreCopy::source(&plain).unwrap(), &mut *target.target());
+        let error = RedisStoreCopy::source(&other).map(drop).unwrap_err();
         assert!(matches!(&error, NotReady::Stray { objects, .. } if objects == "order:1"), "{error}");
         let call = format!("redis-cli -h {} -p {} -n 0 ", server.address().ip(), server.port());
         let told = error.to_string();
         let command = told.split_once(&call).unwrap_or_else(|| panic!("{told}")).1;
         server.command(&command.split(' ').collect::<Vec<_>>()).unwrap();
-        let error = RedisMove::source(&other).map(drop).unwrap_err();
+        let error = RedisStoreCopy::source(&other).map(drop).unwrap_err();
         assert!(matches!(error, NotReady::Undrained { .. }), "{error}");
     })
     .await;

@@ -4,7 +4,7 @@ use pointsman_core::store::StoreError;
 use pointsman_store::transfer::{MoveError, NotReady, transfer};
 use pointsman_store_conformance::moving::{Lair as _, apart};
 use pointsman_store_conformance::world::*;
-use pointsman_store_redis::{OpenError, RedisMove};
+use pointsman_store_redis::{OpenError, RedisStoreCopy};
 use pointsman_testing::{Redis as Server, RedisSettings};
 
 use crate::lair::{Kind, Lair, Movers, say};
@@ -35,11 +35,11 @@ async fn keys_of_the_documents_are_not_written_over_and_others_may_be_there() {
         let target = Lair::keys();
         let error = apart(move || {
             say(&["SET", &target.key(key), "1"]);
-            RedisMove::target(&target.url()).map(drop).unwrap_err()
+            RedisStoreCopy::target(&target.url()).map(drop).unwrap_err()
         });
         let error = error.await;
         let named =
-            |at: &OpenError| matches!(at, OpenError::NotOurs { key: found, .. } if found.ends_with(key));
+            |at: &OpenError| matches!(at, OpenError::ForeignKey { key: found, .. } if found.ends_with(key));
         assert!(matches!(&error, NotReady::Unopened(open) if named(open)), "{key}: {error}");
     }
     let target = Lair::keys();
@@ -57,10 +57,10 @@ async fn keys_of_the_documents_are_not_written_over_and_others_may_be_there() {
 async fn where_there_is_no_store_nothing_is_made() {
     let keys = Lair::keys();
     apart(move || {
-        let error = RedisMove::source(&keys.url()).map(drop).unwrap_err();
+        let error = RedisStoreCopy::source(&keys.url()).map(drop).unwrap_err();
         assert!(matches!(error, NotReady::NoStore(_)), "{error}");
         assert_eq!(say(&["KEYS", &keys.key("*")]).texts(), [""; 0]);
-        let error = RedisMove::source("redis://ann:s3cret@127.0.0.1:1/").map(drop).unwrap_err();
+        let error = RedisStoreCopy::source("redis://ann:s3cret@127.0.0.1:1/").map(drop).unwrap_err();
         assert!(matches!(&error, NotReady::Unopened(OpenError::Unreachable { .. })), "{error}");
         assert!(!error.to_string().contains("s3cret"), "{error}");
     })
@@ -79,14 +79,14 @@ async fn a_server_is_not_filled_beyond_what_it_may_use() {
     let server = Server::start(RedisSettings::with(&[("maxmemory", "32mb")])).unwrap();
     let (url, from) = (server.url(), file.clone());
     let moved =
-        apart(move || transfer(&mut *from.source(), &mut RedisMove::target(&url).unwrap(), &mut |_| {}));
+        apart(move || transfer(&mut *from.source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {}));
     let error = moved.await.unwrap_err();
     let told = matches!(&error, MoveError::Target(StoreError::Unavailable(what)) if what.contains("raise maxmemory"));
     assert!(told, "{error:?}");
     let url = server.url();
     let report = apart(move || {
         server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-        transfer(&mut *file.source(), &mut RedisMove::target(&url).unwrap(), &mut |_| {})
+        transfer(&mut *file.source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {})
     });
     assert!(report.await.unwrap().differences().is_empty());
 }

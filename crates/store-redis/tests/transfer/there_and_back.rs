@@ -3,7 +3,7 @@
 use pointsman_store::transfer::{Movable, transfer};
 use pointsman_store_conformance::moving::travels::travels;
 use pointsman_store_conformance::moving::{Lair as _, apart};
-use pointsman_store_redis::RedisMove;
+use pointsman_store_redis::RedisStoreCopy;
 use pointsman_testing::RedisCluster;
 
 use crate::lair::{Kind, Lair};
@@ -35,8 +35,8 @@ async fn a_cluster_is_moved_to_and_from() {
             let report = transfer(from, to, &mut |_| {}).unwrap();
             assert!(report.differences().is_empty(), "{report:?}");
         };
-        moved(&mut *file.source(), &mut RedisMove::target(&cluster.url()).unwrap());
-        moved(&mut RedisMove::source(&cluster.url()).unwrap(), &mut *back.target());
+        moved(&mut *file.source(), &mut RedisStoreCopy::target(&cluster.url()).unwrap());
+        moved(&mut RedisStoreCopy::source(&cluster.url()).unwrap(), &mut *back.target());
     })
     .await;
 }

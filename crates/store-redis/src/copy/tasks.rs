@@ -6,9 +6,9 @@ use pointsman_core::TaskSeq;
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::transfer::{Cell, Page, Place};
 
-use super::RedisMove;
-use super::cells::row;
-use super::columns::{row_of_live, row_of_past};
+use super::RedisStoreCopy;
+use super::cells::copy_row;
+use super::columns::{encode_active_task_row, encode_archived_task_row};
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
@@ -17,62 +17,62 @@ use crate::overlay::{Bytes, Way, decode_list, decode_optional_bytes, decode_stri
 use crate::rows;
 
 /// So many buckets are asked for at a time.
-const BUCKETS: usize = 256;
+const BUCKETS_PER_FETCH: usize = 256;
 /// So many tasks are looked at together: one may hold a megabyte.
-const BATCH: usize = 128;
+const TASKS_PER_BATCH: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Unfinished,
-    Ended,
+pub(super) enum TaskTable {
+    Active,
+    Archived,
 }
 
-impl Kind {
-    fn buckets(self) -> Index {
+impl TaskTable {
+    fn bucket_index(self) -> Index {
         match self {
-            Self::Unfinished => Index::ActiveTaskBuckets,
-            Self::Ended => Index::ArchivedTaskBuckets,
+            Self::Active => Index::ActiveTaskBuckets,
+            Self::Archived => Index::ArchivedTaskBuckets,
         }
     }
 
-    fn table(self, bucket: i64) -> Table {
+    fn bucket_table(self, bucket: i64) -> Table {
         match self {
-            Self::Unfinished => Table::ActiveTasks(bucket),
-            Self::Ended => Table::ArchivedTasks(bucket),
+            Self::Active => Table::ActiveTasks(bucket),
+            Self::Archived => Table::ArchivedTasks(bucket),
         }
     }
 }
 
-impl RedisMove {
-    pub(super) fn count_tasks(&self, kind: Kind) -> Result<u64> {
+impl RedisStoreCopy {
+    pub(super) fn count_tasks(&self, kind: TaskTable) -> Result<u64> {
         let mut count = 0;
         let mut from = i64::MIN;
         loop {
-            let buckets = self.buckets_from(kind, from)?;
+            let buckets = self.read_buckets_from(kind, from)?;
             let Some(last) = buckets.last() else { return Ok(count) };
             from = last + 1;
-            let length = |bucket: &i64| args!["HLEN", self.keys().table_key(&kind.table(*bucket))];
-            count += self.sum(&buckets.iter().map(length).collect::<Vec<CommandArgs>>())?;
+            let length = |bucket: &i64| args!["HLEN", self.keys().table_key(&kind.bucket_table(*bucket))];
+            count += self.sum_replies(&buckets.iter().map(length).collect::<Vec<CommandArgs>>())?;
         }
     }
 
-    pub(super) fn read_tasks(&self, kind: Kind, after: Option<&Place>) -> Result<Page> {
+    pub(super) fn read_tasks(&self, kind: TaskTable, after: Option<&Place>) -> Result<Page> {
         let after = after.and_then(|place| place.first()).and_then(Cell::number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
         let mut page = Page::default();
-        self.walk(kind, from, &mut |batch| {
-            for row in self.rows_of(kind, batch)? {
+        self.for_each_task_batch(kind, from, &mut |batch| {
+            for row in self.fetch_task_rows(kind, batch)? {
                 let (seq, row) = match kind {
-                    Kind::Unfinished => {
+                    TaskTable::Active => {
                         let (live, due) = rows::decode_active_task_with_due(&row)?;
-                        (live.seq, row_of_live(live, due))
+                        (live.seq, encode_active_task_row(live, due))
                     }
-                    Kind::Ended => {
+                    TaskTable::Archived => {
                         let past = rows::decode_archived_task(&row)?;
-                        (past.seq, row_of_past(past))
+                        (past.seq, encode_archived_task_row(past))
                     }
                 };
-                page.push(row![seq], row);
+                page.push(copy_row![seq], row);
             }
             Ok(!page.is_full())
         })?;
@@ -81,26 +81,26 @@ impl RedisMove {
 
     /// Hands out the numbers of all tasks of a kind from this one on, in their order, some of one bucket at a time, as long
     /// as more are wanted; answers whether they still are.
-    pub(super) fn walk(
+    pub(super) fn for_each_task_batch(
         &self,
-        kind: Kind,
+        kind: TaskTable,
         from: TaskSeq,
         take: &mut dyn FnMut(&[TaskSeq]) -> Result<bool>,
     ) -> Result<bool> {
         let mut next = bucket_of_task(from);
         loop {
-            let buckets = self.buckets_from(kind, next)?;
+            let buckets = self.read_buckets_from(kind, next)?;
             let Some(last) = buckets.last() else { return Ok(true) };
             next = last + 1;
             for bucket in buckets {
                 let fields = decode_strings(
-                    self.execute(args!["HKEYS", self.keys().table_key(&kind.table(bucket))])?,
+                    self.execute(args!["HKEYS", self.keys().table_key(&kind.bucket_table(bucket))])?,
                 )?;
                 let number = |field: &Vec<u8>| Ok(TaskSeq(bucket * TASKS_PER_BUCKET + parse_number(field)?));
                 let mut seqs: Vec<TaskSeq> = fields.iter().map(number).collect::<Result<_>>()?;
                 seqs.retain(|seq| *seq >= from);
                 seqs.sort_unstable();
-                for batch in seqs.chunks(BATCH) {
+                for batch in seqs.chunks(TASKS_PER_BATCH) {
                     if !take(batch)? {
                         return Ok(false);
                     }
@@ -109,17 +109,18 @@ impl RedisMove {
         }
     }
 
-    fn buckets_from(&self, kind: Kind, from: i64) -> Result<Vec<i64>> {
+    fn read_buckets_from(&self, kind: TaskTable, from: i64) -> Result<Vec<i64>> {
         let lower = MemberBuilder::from_i64(from).finish();
         let bounds = (Bound::Included(&*lower), Bound::Unbounded);
-        let members = self.overlay().read_members(&kind.buckets(), bounds, Way::Up, BUCKETS)?;
+        let members =
+            self.overlay().read_members(&kind.bucket_index(), bounds, Way::Up, BUCKETS_PER_FETCH)?;
         members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }
 
     /// The rows of tasks that lie in one bucket.
-    fn rows_of(&self, kind: Kind, tasks: &[TaskSeq]) -> Result<Vec<Bytes>> {
+    fn fetch_task_rows(&self, kind: TaskTable, tasks: &[TaskSeq]) -> Result<Vec<Bytes>> {
         let Some(first) = tasks.first() else { return Ok(vec![]) };
-        let mut args = args!["HMGET", self.keys().table_key(&kind.table(bucket_of_task(*first)))];
+        let mut args = args!["HMGET", self.keys().table_key(&kind.bucket_table(bucket_of_task(*first)))];
         args.extend(tasks.iter().map(|seq| bucket_and_field(*seq).1.into_vec()));
         let row = |value| decode_optional_bytes(value)?.ok_or_else(|| Fault::damaged("a task that is gone"));
         decode_list(self.execute(args)?)?.into_iter().map(row).collect()

@@ -8,50 +8,50 @@ use pointsman_store::finding::{Finding, age};
 use redis::{RedisError, RedisResult};
 use serde::Deserialize;
 
-use super::{Checked, Doctor, checked, escaped};
-use crate::connect::quoted;
-use crate::error::codes;
+use super::{CheckResult, Doctor, escape_pattern, run_check};
+use crate::connect::shell_quote;
+use crate::error::error_codes;
 use crate::keys::Keys;
 use crate::reader_pool::ReaderPool;
 use crate::tables::outbox::MAX_SET_ASIDE;
 
 /// A node that is silent for longer is given up by the others, in seconds.
-const SILENT: f64 = 30.0;
+const NODE_SILENT_SECS: f64 = 30.0;
 /// So many, of things that are listed; the rest is counted.
-const LISTED: usize = 3;
+const MAX_LISTED: usize = 3;
 /// So many keys are looked through for what workers hold, in pages.
-pub(super) const LOOKED_THROUGH: usize = 1_000_000;
-pub(super) const PAGE: usize = 5_000;
+pub(super) const MAX_SCANNED_KEYS: usize = 1_000_000;
+pub(super) const SCAN_PAGE: usize = 5_000;
 /// So many signs of a reason are told; the rest stands in the list.
-const LONGEST_REASON: usize = 160;
-const SET_ASIDE: &str = include_str!("../lua/set_aside.lua");
+const MAX_REASON_CHARS: usize = 160;
+const SET_ASIDE_SCRIPT: &str = include_str!("../lua/set_aside.lua");
 
 /// Why something was set aside.
 #[derive(Deserialize)]
-struct Header {
+struct SetAsideHeader {
     object: String,
     reason: String,
     at: String,
 }
 
 impl Doctor {
-    pub(super) async fn at_work(&self, findings: &mut Vec<Finding>) {
+    pub(super) async fn check_activity(&self, findings: &mut Vec<Finding>) {
         let mut live = 0;
-        checked("nodes", findings, async {
-            let (found, living) = self.nodes().await?;
+        run_check("nodes", findings, async {
+            let (found, living) = self.check_nodes().await?;
             live = living;
             Ok(found)
         })
         .await;
-        checked("outbox", findings, self.line(live)).await;
-        checked("event workers", findings, self.workers()).await;
-        checked("not in line", findings, self.strays()).await;
-        checked("set aside", findings, self.set_aside()).await;
+        run_check("outbox", findings, self.check_outbox_queue(live)).await;
+        run_check("event workers", findings, self.check_outbox_workers()).await;
+        run_check("not in line", findings, self.check_orphaned_objects()).await;
+        run_check("set aside", findings, self.check_set_aside()).await;
     }
 
     /// Objects that have events.
-    async fn line(&self, live: usize) -> Checked {
-        let waiting = match self.length("outbox", "objects.with.events").await? {
+    async fn check_outbox_queue(&self, live: usize) -> CheckResult {
+        let waiting = match self.read_list_length("outbox", "objects.with.events").await? {
             Ok(waiting) => waiting,
             Err(strange) => return Ok(vec![strange]),
         };
@@ -67,10 +67,10 @@ impl Doctor {
     }
 
     /// How long a list is; or that somebody else has made something else of it.
-    async fn length(&self, what: &'static str, name: &str) -> RedisResult<Result<u64, Finding>> {
+    async fn read_list_length(&self, what: &'static str, name: &str) -> RedisResult<Result<u64, Finding>> {
         let key = Keys::new(self.endpoint.prefix()).with_prefix(name);
         match redis::cmd("LLEN").arg(&key).query_async(&mut self.connection()).await {
-            Err(error) if is_of_another_type(&error) => {
+            Err(error) if is_wrong_type(&error) => {
                 let key = String::from_utf8_lossy(&key);
                 Ok(Err(Finding::fault(what, format!("{key} is not a list: it is somebody else's"))
                     .advise("Rename it: no event that is left in a list is journaled meanwhile.")))
@@ -80,7 +80,7 @@ impl Doctor {
     }
 
     /// Answers how many live, too, as far as is known.
-    async fn nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
+    async fn check_nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
         let point = Keys::new(self.endpoint.prefix()).with_prefix("pointsman:point");
         let exists: bool = redis::cmd("EXISTS").arg(point).query_async(&mut self.connection()).await?;
         if !exists {
@@ -93,7 +93,7 @@ impl Doctor {
         readers.close();
         Ok(match read {
             Ok((nodes, now)) => {
-                let (finding, live) = judge_nodes(&nodes, now);
+                let (finding, live) = nodes_finding(&nodes, now);
                 (vec![finding], live)
             }
             Err(error) => (vec![Finding::fault("nodes", format!("could not be looked at: {error}"))], 0),
@@ -101,14 +101,14 @@ impl Doctor {
     }
 
     /// Event workers that hold an object, and do not say that they live.
-    async fn workers(&self) -> Checked {
+    async fn check_outbox_workers(&self) -> CheckResult {
         let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
         let start = keys.with_prefix("event.worker:");
-        let pattern = format!("{}event.worker:*:object", escaped(self.endpoint.prefix()));
+        let pattern = format!("{}event.worker:*:object", escape_pattern(self.endpoint.prefix()));
         let (mut cursor, mut looked_at, mut dead) = (0_u64, 0, Vec::new());
         loop {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(PAGE).arg("TYPE").arg("list");
+            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(SCAN_PAGE).arg("TYPE").arg("list");
             let (next, page): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
             for key in page {
                 let Some(worker) = key.strip_prefix(&*start).and_then(|rest| rest.strip_suffix(b":object"))
@@ -124,66 +124,66 @@ impl Doctor {
                     dead.push(format!("{} holds {}", shown(worker), shown(&object)));
                 }
             }
-            (cursor, looked_at) = (next, looked_at + PAGE);
-            if cursor == 0 || looked_at >= LOOKED_THROUGH {
-                return Ok(vec![judge_workers(&dead)]);
+            (cursor, looked_at) = (next, looked_at + SCAN_PAGE);
+            if cursor == 0 || looked_at >= MAX_SCANNED_KEYS {
+                return Ok(vec![workers_finding(&dead)]);
             }
         }
     }
 
     /// What producers left that is no event.
-    async fn set_aside(&self) -> Checked {
-        let count = match self.length("set aside", "events.set.aside").await? {
+    async fn check_set_aside(&self) -> CheckResult {
+        let count = match self.read_list_length("set aside", "events.set.aside").await? {
             Ok(0) => return Ok(vec![Finding::ok("set aside", "nothing")]),
             Ok(count) => count,
             Err(strange) => return Ok(vec![strange]),
         };
         let key = Keys::new(self.endpoint.prefix()).with_prefix("events.set.aside");
         let mut newest = redis::cmd("EVAL_RO");
-        newest.arg(SET_ASIDE).arg(1).arg(&key).arg(1);
+        newest.arg(SET_ASIDE_SCRIPT).arg(1).arg(&key).arg(1);
         let newest: Vec<Vec<u8>> = newest.query_async(&mut self.connection()).await?;
         let newest = newest.first().and_then(|header| serde_json::from_slice(header).ok());
-        let (call, key) = (self.endpoint.redis_cli().await, quoted(&key));
+        let (call, key) = (self.endpoint.redis_cli().await, shell_quote(&key));
         let advice = format!(
             "Look at them: {call} LRANGE {key} 0 9. Each has a line that tells what was wrong, and then what was left. \
              When you have seen to them: {call} DEL {key}"
         );
-        Ok(vec![Finding::warning("set aside", judge_aside(count, newest)).advise(advice)])
+        Ok(vec![Finding::warning("set aside", describe_set_aside(count, newest)).advise(advice)])
     }
 }
 
 /// Whether a key is not of the type that a command needs.
-pub(super) fn is_of_another_type(error: &RedisError) -> bool {
-    codes(error).iter().any(|code| code == "WRONGTYPE")
+pub(super) fn is_wrong_type(error: &RedisError) -> bool {
+    error_codes(error).iter().any(|code| code == "WRONGTYPE")
 }
 
-fn judge_aside(count: u64, newest: Option<Header>) -> String {
+fn describe_set_aside(count: u64, newest: Option<SetAsideHeader>) -> String {
     let things =
         if count == 1 { "thing that was left is no event" } else { "things that were left are no events" };
     let kept = if count >= MAX_SET_ASIDE { ", and of more than these the oldest are gone" } else { "" };
-    let newest = newest.map(|Header { object, reason, at }| {
+    let newest = newest.map(|SetAsideHeader { object, reason, at }| {
         let seconds = at.split('.').next().unwrap_or_default();
-        let reason: String = reason.chars().take(LONGEST_REASON).collect();
+        let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
         format!("; the newest, for {object} at {seconds}: {reason}")
     });
     format!("{count} {things}{kept}{}", newest.unwrap_or_default())
 }
 
-fn judge_nodes(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
+fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     let here = nodes.iter().filter(|node| !node.gone);
     let silence = |node: &NodeView| now.since(node.heard).as_secs_f64();
-    let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > SILENT);
+    let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > NODE_SILENT_SECS);
     let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
     let told = match live.len() {
         0 => "none runs".into(),
-        count => listed(&format!("{count} live"), &names),
+        count => list_first(&format!("{count} live"), &names),
     };
     let finding = match silent.is_empty() {
         true => Finding::ok("nodes", told),
         false => {
             let names: Vec<String> =
                 silent.iter().map(|node| format!("{} for {}", node.name, age(silence(node)))).collect();
-            Finding::warning("nodes", format!("{told}; {}", listed("silent", &names))).advise(
+            Finding::warning("nodes", format!("{told}; {}", list_first("silent", &names))).advise(
                 "If it was killed: what it ran goes to the others, or to the next node that starts. If it runs: see its \
                  log, and its clock.",
             )
@@ -192,11 +192,11 @@ fn judge_nodes(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     (finding, live.len())
 }
 
-fn judge_workers(dead: &[String]) -> Finding {
+fn workers_finding(dead: &[String]) -> Finding {
     match dead.len() {
         0 => Finding::ok("event workers", "none that is dead holds an object"),
         count => {
-            let found = listed(&format!("{count} without a sign of life"), dead);
+            let found = list_first(&format!("{count} without a sign of life"), dead);
             Finding::warning("event workers", found)
                 .advise("A node takes over what they hold within a minute. If none runs, start one.")
         }
@@ -204,10 +204,10 @@ fn judge_workers(dead: &[String]) -> Finding {
 }
 
 /// A list for people, of which only the first are told.
-pub(super) fn listed(what: &str, things: &[String]) -> String {
-    let told = things.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
+pub(super) fn list_first(what: &str, things: &[String]) -> String {
+    let told = things.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
     match things.len() {
-        n if n > LISTED => format!("{what}: {told}; and {} more", n - LISTED),
+        n if n > MAX_LISTED => format!("{what}: {told}; and {} more", n - MAX_LISTED),
         _ => format!("{what}: {told}"),
     }
 }

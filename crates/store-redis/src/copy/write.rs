@@ -13,13 +13,16 @@ use pointsman_store::tables::{Counters, Tables};
 use pointsman_store::transfer::{NOTE, Row, Section};
 use serde_json::value::RawValue;
 
-use super::cells::Cells;
-use super::columns::{ended_order_of, event_of, line_of, live_of, order_of, past_of, rule_of};
+use super::cells::RowCells;
+use super::columns::{
+    decode_active_task_row, decode_archived_task_row, decode_ended_order_row, decode_event_row,
+    decode_log_line_row, decode_order_row, decode_rule_row,
+};
 use super::read::{RawChain, RawHandler};
-use super::{RedisMove, Seen};
+use super::{CachedCounts, RedisStoreCopy};
 use crate::codec::MemberBuilder;
 use crate::connection::args;
-use crate::error::refused;
+use crate::error::commit_refused;
 use crate::keys::{Index, Table, bucket_and_field};
 use crate::memory_usage::MemoryUsage;
 use crate::overlay::{Way, decode_text_reply};
@@ -29,21 +32,21 @@ use crate::tables::schedules::StoredSchedule;
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 /// The number of an event that is forgotten, though it lies there still.
-const UNNUMBERED: i64 = -1;
+const NO_EVENT_NUMBER: i64 = -1;
 
-impl RedisMove {
+impl RedisStoreCopy {
     pub(super) fn write_page(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<bool> {
-        self.has_room()?;
-        self.in_transaction(|store| {
-            store.put_rows(section, rows)?;
+        self.check_memory()?;
+        self.run_in_transaction(|store| {
+            store.write_rows(section, rows)?;
             store.overlay().write_row(Table::Texts, NOTE, note.into());
             Ok(())
         })
     }
 
     /// All is there: what hangs on all of it is set, and the note goes.
-    pub(super) fn end(&mut self) -> Result<bool> {
-        self.in_transaction(|store| {
+    pub(super) fn finish_copy(&mut self) -> Result<bool> {
+        self.run_in_transaction(|store| {
             let next_due = store.tables.earliest_due()?;
             store.tables.update_store_state(|store_state| store_state.counters.next_due = next_due);
             store.overlay().delete_row(Table::Texts, NOTE);
@@ -52,62 +55,62 @@ impl RedisMove {
     }
 
     /// False if somebody else has written since: then nothing is.
-    fn in_transaction(&mut self, write: impl FnOnce(&Self) -> Result<()>) -> Result<bool> {
-        if !self.tables.begin_page(self.point)? {
+    fn run_in_transaction(&mut self, write: impl FnOnce(&Self) -> Result<()>) -> Result<bool> {
+        if !self.tables.begin_page(self.last_commit)? {
             return Ok(false);
         }
         let committed = write(self).and_then(|()| self.tables.commit_page());
         match committed {
-            Ok(point) => self.point = point,
+            Ok(point) => self.last_commit = point,
             Err(fault) => {
                 self.tables.roll_back();
                 return Err(fault);
             }
         }
-        (self.seen, self.shelf) = (Seen::default(), None);
+        (self.cached_counts, self.read_ahead) = (CachedCounts::default(), None);
         Ok(true)
     }
 
     /// A commit is taken however full the server is, so that nodes can work off what there is. A move would fill it.
-    fn has_room(&self) -> Result<()> {
+    fn check_memory(&self) -> Result<()> {
         let info = decode_text_reply(self.execute(args!["INFO", "memory"])?)?;
         match MemoryUsage::parse(&info).describe_full() {
-            Some(reason) => Err(refused(reason)),
+            Some(reason) => Err(commit_refused(reason)),
             None => Ok(()),
         }
     }
 
-    fn put_rows(&self, section: Section, rows: Vec<Row>) -> Result<()> {
-        let mut cells = rows.into_iter().map(|row| Cells::of(section, row));
+    fn write_rows(&self, section: Section, rows: Vec<Row>) -> Result<()> {
+        let mut cells = rows.into_iter().map(|row| RowCells::new(section, row));
         match section {
-            Section::Counters => cells.try_for_each(|row| self.put_counters(row?)),
-            Section::Texts => cells.try_for_each(|row| self.put_text(Table::Texts, row?)),
-            Section::Handlers => cells.try_for_each(|row| self.put_handler(row?)),
-            Section::Queues => cells.try_for_each(|row| self.put_queue(row?)),
-            Section::Chains => cells.try_for_each(|row| self.put_chain(row?)),
-            Section::Rules => cells.try_for_each(|row| self.tables.put_rule(&rule_of(row?)?)),
-            Section::Files => cells.try_for_each(|row| self.put_text(Table::FileDigests, row?)),
-            Section::Nodes => cells.try_for_each(|row| self.put_node(row?)),
-            Section::Schedules => cells.try_for_each(|row| self.put_schedule(row?)),
-            Section::Journal => cells.try_for_each(|row| self.put_event(row?)),
-            Section::Objects => cells.try_for_each(|row| self.put_object(row?)),
+            Section::Counters => cells.try_for_each(|row| self.write_counters(row?)),
+            Section::Texts => cells.try_for_each(|row| self.write_text(Table::Texts, row?)),
+            Section::Handlers => cells.try_for_each(|row| self.write_handler(row?)),
+            Section::Queues => cells.try_for_each(|row| self.write_queue(row?)),
+            Section::Chains => cells.try_for_each(|row| self.write_chain(row?)),
+            Section::Rules => cells.try_for_each(|row| self.tables.put_rule(&decode_rule_row(row?)?)),
+            Section::Files => cells.try_for_each(|row| self.write_text(Table::FileDigests, row?)),
+            Section::Nodes => cells.try_for_each(|row| self.write_node(row?)),
+            Section::Schedules => cells.try_for_each(|row| self.write_schedule(row?)),
+            Section::Journal => cells.try_for_each(|row| self.write_event(row?)),
+            Section::Objects => cells.try_for_each(|row| self.write_object(row?)),
             Section::Tasks => {
-                self.know_names()?;
-                cells.try_for_each(|row| self.put_task(row?))
+                self.prefetch_queue_names()?;
+                cells.try_for_each(|row| self.write_task(row?))
             }
-            Section::Orders => cells.try_for_each(|row| self.put_order(row?)),
+            Section::Orders => cells.try_for_each(|row| self.write_order(row?)),
             Section::EndedOrders => {
-                cells.try_for_each(|row| self.tables.put_ended_order(&ended_order_of(row?)?))
+                cells.try_for_each(|row| self.tables.put_ended_order(&decode_ended_order_row(row?)?))
             }
             Section::History => {
-                self.know_names()?;
-                cells.try_for_each(|row| self.tables.insert_ended(&past_of(row?)?))
+                self.prefetch_queue_names()?;
+                cells.try_for_each(|row| self.tables.insert_ended(&decode_archived_task_row(row?)?))
             }
-            Section::Attempts => cells.try_for_each(|row| self.put_attempt(row?)),
-            Section::Logs => self.put_lines(cells),
-            Section::Answers => cells.try_for_each(|row| self.put_answer(row?)),
-            Section::Fires => cells.try_for_each(|row| self.put_fire(row?)),
-            Section::Deeds => cells.try_for_each(|row| self.put_deed(row?)),
+            Section::Attempts => cells.try_for_each(|row| self.write_attempt(row?)),
+            Section::Logs => self.write_log_lines(cells),
+            Section::Answers => cells.try_for_each(|row| self.write_idempotency_record(row?)),
+            Section::Fires => cells.try_for_each(|row| self.write_fire(row?)),
+            Section::Deeds => cells.try_for_each(|row| self.write_audit_entry(row?)),
             Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => {
                 Err(Fault::damaged(format!("no place for {section}")))
             }
@@ -115,7 +118,7 @@ impl RedisMove {
     }
 
     /// Events are counted as they come, and so are the numbers of what else is numbered here.
-    fn put_counters(&self, mut row: Cells) -> Result<()> {
+    fn write_counters(&self, mut row: RowCells) -> Result<()> {
         let (realm, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
         let (last, forgotten) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
         let (unseen, _journaled) = (row.number()?, row.number()?);
@@ -143,7 +146,7 @@ impl RedisMove {
                 ..store_state.clone()
             };
         });
-        self.clear()?;
+        self.delete_journal_remains()?;
         if unseen > 0 {
             self.overlay().add_member(
                 Index::EventNumberSamples,
@@ -154,7 +157,7 @@ impl RedisMove {
     }
 
     /// Where nothing is remembered, forgotten events may lie all the same.
-    fn clear(&self) -> Result<()> {
+    fn delete_journal_remains(&self) -> Result<()> {
         for mark in self.overlay().read_members(&Index::EventNumberSamples, UNBOUNDED, Way::Up, usize::MAX)? {
             self.overlay().remove_member(Index::EventNumberSamples, mark);
         }
@@ -166,18 +169,18 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_text(&self, table: Table, mut row: Cells) -> Result<()> {
+    fn write_text(&self, table: Table, mut row: RowCells) -> Result<()> {
         self.overlay().write_row(table, row.text()?, row.text()?.into_bytes());
         Ok(())
     }
 
-    fn put_handler(&self, mut row: Cells) -> Result<()> {
+    fn write_handler(&self, mut row: RowCells) -> Result<()> {
         let (id, _name, def, defined) = (row.number()?.to_string(), row.text()?, row.text()?, row.flag()?);
         let (pace, gaps) = (row.text()?, row.text()?);
         self.overlay().write_row(
             Table::Handlers,
             &id,
-            rows::encode_json(&RawHandler { def: raw(def)?, defined })?,
+            rows::encode_json(&RawHandler { def: raw_json(def)?, defined })?,
         );
         if !pace.is_empty() {
             self.overlay().write_row(Table::RateLimiters, &id, pace.into_bytes());
@@ -186,7 +189,7 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_queue(&self, mut row: Cells) -> Result<()> {
+    fn write_queue(&self, mut row: RowCells) -> Result<()> {
         let (id, handler, tenant) = (row.number()?, row.number()?, row.tenant()?);
         let of = QueueOf::read(&row.text()?).map_err(Fault::damaged)?;
         let counts = Counts {
@@ -203,9 +206,9 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_chain(&self, mut row: Cells) -> Result<()> {
+    fn write_chain(&self, mut row: RowCells) -> Result<()> {
         let (path, chain, defined, state) = (row.text()?, row.text()?, row.flag()?, row.text()?);
-        let entry = RawChain { chain: raw(chain)?, defined, state: raw(state)? };
+        let entry = RawChain { chain: raw_json(chain)?, defined, state: raw_json(state)? };
         self.overlay().write_row(Table::Chains, &path, rows::encode_json(&entry)?);
         if let Some(after) = row.optional_number()? {
             self.overlay().write_row(Table::PendingChainUpdates, &path, after.to_string().into_bytes());
@@ -213,7 +216,7 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_node(&self, mut row: Cells) -> Result<()> {
+    fn write_node(&self, mut row: RowCells) -> Result<()> {
         let (id, name, joined) = (row.number()?, row.text()?, row.number()?);
         let (heard, gone, abilities) = (row.number()?, row.flag()?, row.text()?);
         let packed = NodeRow { name: &name, joined, heard, gone, abilities: &abilities }.encode();
@@ -221,7 +224,7 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_schedule(&self, mut row: Cells) -> Result<()> {
+    fn write_schedule(&self, mut row: RowCells) -> Result<()> {
         let (name, expression, settled) = (row.text()?, row.text()?, row.time()?);
         let (unmet, last_event, named) = (row.optional_time()?, row.optional_event()?, row.time()?);
         let entry = StoredSchedule { row: ScheduleRow { expression, settled, unmet, named }, last_event };
@@ -229,9 +232,9 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_event(&self, row: Cells) -> Result<()> {
-        let JournaledEvent { event, first_task, tasks } = event_of(row)?;
-        let mut number = UNNUMBERED;
+    fn write_event(&self, row: RowCells) -> Result<()> {
+        let JournaledEvent { event, first_task, tasks } = decode_event_row(row)?;
+        let mut number = NO_EVENT_NUMBER;
         self.tables.update_store_state(|StoreState { counters, .. }| {
             if event.id > counters.forgotten {
                 counters.journaled += 1;
@@ -242,7 +245,7 @@ impl RedisMove {
         self.tables.insert_event(&event, number, first_task, tasks)
     }
 
-    fn put_object(&self, mut row: Cells) -> Result<()> {
+    fn write_object(&self, mut row: RowCells) -> Result<()> {
         let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
         let (last, sent) = (EventId::from_i64(row.number()?), Object::decode_sent(&row.bytes()?));
         let checked = EventId::from_i64(row.number()?);
@@ -250,8 +253,8 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_task(&self, row: Cells) -> Result<()> {
-        let (live, due) = live_of(row)?;
+    fn write_task(&self, row: RowCells) -> Result<()> {
+        let (live, due) = decode_active_task_row(row)?;
         self.tables.insert_task(&live)?;
         if due != live.due() {
             let (bucket, field) = bucket_and_field(live.seq);
@@ -264,8 +267,8 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_order(&self, row: Cells) -> Result<()> {
-        let numbered = order_of(row)?;
+    fn write_order(&self, row: RowCells) -> Result<()> {
+        let numbered = decode_order_row(row)?;
         self.tables.insert_order(numbered.n, &numbered.order)?;
         self.tables.update_store_state(|StoreState { counters, .. }| {
             counters.orders = counters.orders.max(numbered.n);
@@ -273,22 +276,22 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_attempt(&self, mut row: Cells) -> Result<()> {
-        let (task, number) = (TaskSeq(row.number()?), row.small()?);
+    fn write_attempt(&self, mut row: RowCells) -> Result<()> {
+        let (task, number) = (TaskSeq(row.number()?), row.bounded_number()?);
         let (started, ended, end) = (row.time()?, row.time()?, end_of(row.number()?)?);
         let error = row.optional_text()?;
         self.tables.put_attempt(&AttemptRow { task, number, started, ended, end, error: error.as_deref() })
     }
 
     /// Lines come in the order of their tasks, and of their numbers.
-    fn put_lines(&self, rows: impl Iterator<Item = Result<Cells>>) -> Result<()> {
+    fn write_log_lines(&self, rows: impl Iterator<Item = Result<RowCells>>) -> Result<()> {
         let mut logs: BTreeMap<TaskSeq, Vec<LogLine>> = BTreeMap::new();
         for row in rows {
-            let (task, line) = line_of(row?)?;
+            let (task, line) = decode_log_line_row(row?)?;
             logs.entry(task).or_default().push(line);
         }
         let tasks: Vec<TaskSeq> = logs.keys().copied().collect();
-        let keys = self.log_keys(&tasks)?;
+        let keys = self.read_log_keys(&tasks)?;
         for (task, lines) in logs {
             let key = keys.get(&task);
             let key = key.ok_or_else(|| Fault::damaged(format!("a log of no task {}", task.0)))?;
@@ -297,14 +300,14 @@ impl RedisMove {
         Ok(())
     }
 
-    fn put_answer(&self, mut row: Cells) -> Result<()> {
+    fn write_idempotency_record(&self, mut row: RowCells) -> Result<()> {
         let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
         let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an answer"))?;
         let (answer, at) = (row.text()?, row.time()?);
         self.tables.put_answer(&Idempotency { tenant, key, digest }, &answer, at)
     }
 
-    fn put_fire(&self, mut row: Cells) -> Result<()> {
+    fn write_fire(&self, mut row: RowCells) -> Result<()> {
         let (schedule, planned, at) = (row.text()?, row.time()?, row.time()?);
         let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
         let (event, task) = (row.optional_event()?, row.optional_text()?);
@@ -312,7 +315,7 @@ impl RedisMove {
         self.tables.write_fire_row(&schedule, &Fire { planned, at, outcome, event, task })
     }
 
-    fn put_deed(&self, mut row: Cells) -> Result<()> {
+    fn write_audit_entry(&self, mut row: RowCells) -> Result<()> {
         let (n, at): (i64, Timestamp) = (row.number()?, row.time()?);
         let (by, action, what, detail) = (row.text()?, row.text()?, row.text()?, row.text()?);
         self.overlay().write_row(
@@ -328,6 +331,6 @@ impl RedisMove {
 }
 
 /// JSON as it was written.
-fn raw(json: String) -> Result<Box<RawValue>> {
+fn raw_json(json: String) -> Result<Box<RawValue>> {
     RawValue::from_string(json).map_err(Fault::damaged)
 }

@@ -7,115 +7,115 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::transfer::{Cell, Row, Section};
 
 /// What a cell is made of.
-pub(super) trait AsCell {
-    fn cell(self) -> Cell;
+pub(super) trait IntoCell {
+    fn into_cell(self) -> Cell;
 }
 
 /// Makes a row.
-macro_rules! row {
-    ($($cell:expr),+ $(,)?) => { vec![$($crate::transfer::cells::AsCell::cell($cell)),+] };
+macro_rules! copy_row {
+    ($($cell:expr),+ $(,)?) => { vec![$($crate::copy::cells::IntoCell::into_cell($cell)),+] };
 }
-pub(super) use row;
+pub(super) use copy_row;
 
-impl AsCell for i64 {
-    fn cell(self) -> Cell {
+impl IntoCell for i64 {
+    fn into_cell(self) -> Cell {
         Cell::Number(self)
     }
 }
 
-impl AsCell for u32 {
-    fn cell(self) -> Cell {
+impl IntoCell for u32 {
+    fn into_cell(self) -> Cell {
         Cell::Number(self.into())
     }
 }
 
-impl AsCell for bool {
-    fn cell(self) -> Cell {
+impl IntoCell for bool {
+    fn into_cell(self) -> Cell {
         Cell::Number(self.into())
     }
 }
 
-impl AsCell for Timestamp {
-    fn cell(self) -> Cell {
+impl IntoCell for Timestamp {
+    fn into_cell(self) -> Cell {
         Cell::Number(self.micros())
     }
 }
 
-impl AsCell for EventId {
-    fn cell(self) -> Cell {
+impl IntoCell for EventId {
+    fn into_cell(self) -> Cell {
         Cell::Number(self.as_i64())
     }
 }
 
-impl AsCell for TaskSeq {
-    fn cell(self) -> Cell {
+impl IntoCell for TaskSeq {
+    fn into_cell(self) -> Cell {
         Cell::Number(self.0)
     }
 }
 
-impl AsCell for &str {
-    fn cell(self) -> Cell {
+impl IntoCell for &str {
+    fn into_cell(self) -> Cell {
         Cell::Text(self.into())
     }
 }
 
-impl AsCell for String {
-    fn cell(self) -> Cell {
+impl IntoCell for String {
+    fn into_cell(self) -> Cell {
         Cell::Text(self)
     }
 }
 
-impl AsCell for Vec<u8> {
-    fn cell(self) -> Cell {
+impl IntoCell for Vec<u8> {
+    fn into_cell(self) -> Cell {
         Cell::Bytes(self)
     }
 }
 
-impl<T: AsCell> AsCell for Option<T> {
-    fn cell(self) -> Cell {
-        self.map_or(Cell::Null, AsCell::cell)
+impl<T: IntoCell> IntoCell for Option<T> {
+    fn into_cell(self) -> Cell {
+        self.map_or(Cell::Null, IntoCell::into_cell)
     }
 }
 
 /// The cells of a row, taken one after the other.
 #[derive(Debug)]
-pub(super) struct Cells {
+pub(super) struct RowCells {
     section: Section,
     cells: IntoIter<Cell>,
 }
 
-impl Cells {
-    pub(super) fn of(section: Section, row: Row) -> Result<Self> {
+impl RowCells {
+    pub(super) fn new(section: Section, row: Row) -> Result<Self> {
         if row.len() != section.columns().len() {
             return Err(Fault::damaged(format!("a row of {section} that has other columns")));
         }
         Ok(Self { section, cells: row.into_iter() })
     }
 
-    fn next(&mut self) -> Cell {
+    fn next_cell(&mut self) -> Cell {
         self.cells.next().unwrap_or(Cell::Null)
     }
 
-    fn strange(&self) -> Fault {
+    fn wrong_type_fault(&self) -> Fault {
         Fault::damaged(format!("a row of {} holds something else than its column", self.section))
     }
 
     pub(super) fn optional_number(&mut self) -> Result<Option<i64>> {
-        match self.next() {
+        match self.next_cell() {
             Cell::Number(number) => Ok(Some(number)),
             Cell::Null => Ok(None),
-            Cell::Text(_) | Cell::Bytes(_) => Err(self.strange()),
+            Cell::Text(_) | Cell::Bytes(_) => Err(self.wrong_type_fault()),
         }
     }
 
     pub(super) fn number(&mut self) -> Result<i64> {
-        self.optional_number()?.ok_or_else(|| self.strange())
+        self.optional_number()?.ok_or_else(|| self.wrong_type_fault())
     }
 
     /// A number that may be no larger than its column is in the domain.
-    pub(super) fn small<T: TryFrom<i64>>(&mut self) -> Result<T> {
+    pub(super) fn bounded_number<T: TryFrom<i64>>(&mut self) -> Result<T> {
         let number = self.number()?;
-        T::try_from(number).map_err(|_| self.strange())
+        T::try_from(number).map_err(|_| self.wrong_type_fault())
     }
 
     pub(super) fn flag(&mut self) -> Result<bool> {
@@ -123,21 +123,21 @@ impl Cells {
     }
 
     pub(super) fn optional_text(&mut self) -> Result<Option<String>> {
-        match self.next() {
+        match self.next_cell() {
             Cell::Text(text) => Ok(Some(text)),
             Cell::Null => Ok(None),
-            Cell::Number(_) | Cell::Bytes(_) => Err(self.strange()),
+            Cell::Number(_) | Cell::Bytes(_) => Err(self.wrong_type_fault()),
         }
     }
 
     pub(super) fn text(&mut self) -> Result<String> {
-        self.optional_text()?.ok_or_else(|| self.strange())
+        self.optional_text()?.ok_or_else(|| self.wrong_type_fault())
     }
 
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
-        match self.next() {
+        match self.next_cell() {
             Cell::Bytes(bytes) => Ok(bytes),
-            Cell::Null | Cell::Number(_) | Cell::Text(_) => Err(self.strange()),
+            Cell::Null | Cell::Number(_) | Cell::Text(_) => Err(self.wrong_type_fault()),
         }
     }
 

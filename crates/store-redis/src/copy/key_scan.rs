@@ -7,50 +7,50 @@ use std::time::Duration;
 use pointsman_core::Timestamp;
 use pointsman_store::error::Result;
 
-use super::RedisMove;
+use super::RedisStoreCopy;
 use crate::connection::{CommandArgs, args};
-use crate::outbox::stray::{self, Objects};
+use crate::outbox::orphaned::{self, ObjectNames};
 use crate::overlay::{decode_list, decode_strings};
 use crate::reader::decode_server_time;
 
 /// The key that every store has.
-const POINT: &str = "pointsman:point";
+const STORE_STATE_KEY: &str = "pointsman:point";
 /// A node that was heard of within this time lives.
-const ALIVE: Duration = Duration::from_secs(60);
+const NODE_ALIVE_WINDOW: Duration = Duration::from_secs(60);
 /// So many keys are looked at in one go.
-const PIECE: &str = "1000";
+const SCAN_COUNT: &str = "1000";
 
-impl RedisMove {
+impl RedisStoreCopy {
     /// Hands out all keys whose names have this form, of this type, but those of other stores, some at a time. One may come
     /// twice.
-    pub(super) fn each_key(
+    pub(super) fn for_each_key(
         &self,
         form: &str,
         kind: Option<&str>,
         found: &mut dyn FnMut(CommandArgs) -> Result<()>,
     ) -> Result<()> {
-        let others = self.others()?;
-        self.scan(form, kind, &mut |mut keys| {
+        let others = self.other_store_prefixes()?;
+        self.scan_keys(form, kind, &mut |mut keys| {
             keys.retain(|key| !others.iter().any(|other| key.starts_with(other)));
             if keys.is_empty() { Ok(()) } else { found(keys) }
         })
     }
 
     /// What the keys of other stores begin with that lie among ours: this one may have no prefix, and they have one.
-    fn others(&self) -> Result<&CommandArgs> {
-        if let Some(known) = self.others.get() {
+    fn other_store_prefixes(&self) -> Result<&CommandArgs> {
+        if let Some(known) = self.other_prefixes.get() {
             return Ok(known);
         }
         let (own, mut others) = (self.keys().with_prefix(""), CommandArgs::new());
-        self.scan(&format!("*{POINT}"), Some("string"), &mut |keys| {
-            let prefixes = keys.iter().filter_map(|key| key.strip_suffix(POINT.as_bytes()));
+        self.scan_keys(&format!("*{STORE_STATE_KEY}"), Some("string"), &mut |keys| {
+            let prefixes = keys.iter().filter_map(|key| key.strip_suffix(STORE_STATE_KEY.as_bytes()));
             others.extend(prefixes.filter(|prefix| *prefix != own).map(<[u8]>::to_vec));
             Ok(())
         })?;
-        Ok(self.others.get_or_init(|| others))
+        Ok(self.other_prefixes.get_or_init(|| others))
     }
 
-    fn scan(
+    fn scan_keys(
         &self,
         form: &str,
         kind: Option<&str>,
@@ -58,7 +58,8 @@ impl RedisMove {
     ) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
-            let mut scan = args!["SCAN", cursor, "MATCH", self.keys().scan_pattern(form), "COUNT", PIECE];
+            let mut scan =
+                args!["SCAN", cursor, "MATCH", self.keys().scan_pattern(form), "COUNT", SCAN_COUNT];
             if let Some(kind) = kind {
                 scan.extend(args!["TYPE", kind]);
             }
@@ -75,13 +76,13 @@ impl RedisMove {
     }
 
     /// How many events lie in outboxes, or are in flight, and have not been journaled.
-    pub(super) fn count_waiting(&self) -> Result<u64> {
+    pub(super) fn count_outbox_events(&self) -> Result<u64> {
         let (mut lists, mut events) = (HashSet::new(), 0);
         for form in ["*:events", "event.worker:*:event"] {
-            self.each_key(form, Some("list"), &mut |keys| {
+            self.for_each_key(form, Some("list"), &mut |keys| {
                 let keys = keys.into_iter().filter(|key| lists.insert(key.clone()));
                 let lengths: Vec<CommandArgs> = keys.map(|key| args!["LLEN", key]).collect();
-                events += self.sum(&lengths)?;
+                events += self.sum_replies(&lengths)?;
                 Ok(())
             })?;
         }
@@ -89,18 +90,20 @@ impl RedisMove {
     }
 
     /// Objects with events that no server looks at, so that they stay where they are however long one runs.
-    pub(super) fn strays(&self) -> Result<Objects> {
+    pub(super) fn find_orphaned_objects(&self) -> Result<ObjectNames> {
         let line = decode_strings(self.execute(args![
             "LRANGE",
             self.keys().with_prefix("objects.with.events"),
             "0",
             "-1"
         ])?)?;
-        let (line, mut strays) = (HashSet::<Vec<u8>>::from_iter(line), Objects::new());
-        self.each_key(stray::FORM, None, &mut |keys| {
-            let objects = keys.iter().filter_map(|key| stray::object_of(self.keys().without_prefix(key)?));
-            let outside: Objects = objects.filter(|object| !line.contains(object)).collect();
-            for question in stray::questions(self.keys(), &outside) {
+        let (line, mut strays) = (HashSet::<Vec<u8>>::from_iter(line), ObjectNames::new());
+        self.for_each_key(orphaned::OUTBOX_KEY_PATTERN, None, &mut |keys| {
+            let objects = keys
+                .iter()
+                .filter_map(|key| orphaned::object_of_outbox_key(self.keys().without_prefix(key)?));
+            let outside: ObjectNames = objects.filter(|object| !line.contains(object)).collect();
+            for question in orphaned::orphaned_objects_commands(self.keys(), &outside) {
                 strays.extend(decode_strings(self.execute(question)?)?);
             }
             Ok(())
@@ -110,24 +113,24 @@ impl RedisMove {
 
     /// How many things lie aside because they are no events.
     pub(super) fn count_set_aside(&self) -> Result<u64> {
-        self.sum(&[args!["LLEN", self.keys().with_prefix("events.set.aside")]])
+        self.sum_replies(&[args!["LLEN", self.keys().with_prefix("events.set.aside")]])
     }
 
     /// The nodes that were heard of within the last minute, by the clock of the server.
-    pub(super) fn living(&self) -> Result<Vec<String>> {
+    pub(super) fn list_live_nodes(&self) -> Result<Vec<String>> {
         let now = Timestamp::from_micros(decode_server_time(self.execute(args!["TIME"])?)?);
         let nodes = self.overlay().read_all_nodes(false)?;
-        let living = nodes.into_iter().filter(|node| !node.gone && node.heard > now.minus(ALIVE));
+        let living = nodes.into_iter().filter(|node| !node.gone && node.heard > now.minus(NODE_ALIVE_WINDOW));
         Ok(living.map(|node| node.name).collect())
     }
 
     /// A key that a store would write to, where there is no store. Producers may have left events all the same.
-    pub(super) fn strange_key(&self) -> Result<Option<String>> {
+    pub(super) fn find_foreign_key(&self) -> Result<Option<String>> {
         let mut strange = None;
-        self.each_key("*", None, &mut |keys| {
+        self.for_each_key("*", None, &mut |keys| {
             let is_strange = |key: &Vec<u8>| {
                 let name = self.keys().without_prefix(key).map(String::from_utf8_lossy);
-                name.is_some_and(|name| is_of_a_store(&name))
+                name.is_some_and(|name| is_store_key(&name))
             };
             strange = strange.take().or_else(|| keys.into_iter().find(is_strange));
             Ok(())
@@ -137,7 +140,7 @@ impl RedisMove {
 }
 
 /// Whether a key is ours, or one of the documents'. Whose turn it is may be told where there is no store yet.
-fn is_of_a_store(name: &str) -> bool {
+fn is_store_key(name: &str) -> bool {
     const NAMED: [&str; 4] =
         ["next.event.id", "events.set.aside", "sync_tasks_priority_queue", "sync_tasks_sequence"];
     const BEGINS: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
@@ -155,10 +158,10 @@ mod tests {
     #[test]
     fn what_producers_leave_is_no_part_of_a_store() {
         for name in ["order:1:events", "objects.with.events", "session:1", "pointsman:turn", "sync_tasks"] {
-            assert!(!is_of_a_store(name), "{name}");
+            assert!(!is_store_key(name), "{name}");
         }
         for name in ["pointsman:point", "order:1:last.event.id", "next.event.id", "sync_tasks#a:logs"] {
-            assert!(is_of_a_store(name), "{name}");
+            assert!(is_store_key(name), "{name}");
         }
     }
 }

@@ -13,139 +13,148 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::Object;
 use pointsman_store::transfer::{Cell, Page, Place, Row};
 
-use super::RedisMove;
-use super::cells::row;
+use super::RedisStoreCopy;
+use super::cells::copy_row;
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Table, object_field, parse_object_field};
 use crate::overlay::{decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
 
 /// So many objects are meant to be in a part.
-const PART: u64 = 100_000;
+const OBJECTS_PER_PARTITION: u64 = 100_000;
 /// So many are asked for at a time.
-const PIECE: &str = "1000";
-const LAST: &[u8] = b":last.event.id";
+const SCAN_COUNT: &str = "1000";
+const LAST_EVENT_ID_SUFFIX: &[u8] = b":last.event.id";
 /// No text begins so.
-const BEHIND_ALL: &[u8] = &[0xff];
+const AFTER_ALL_FIELDS: &[u8] = &[0xff];
 
 /// A part of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
+struct ObjectPartition {
     /// Of those that are known by their last event alone.
-    heard: bool,
+    is_external: bool,
     number: u64,
-    of: u64,
+    partition_count: u64,
 }
 
 /// A part that was collected: objects by field.
 #[derive(Debug)]
-pub(super) struct Shelf {
-    part: Part,
+pub(super) struct CollectedPartition {
+    partition: ObjectPartition,
     objects: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-impl Part {
-    fn first(heard: bool, objects: u64) -> Self {
-        Self { heard, number: 0, of: objects.div_ceil(PART).max(1) }
+impl ObjectPartition {
+    fn first(is_external: bool, objects: u64) -> Self {
+        Self { is_external, number: 0, partition_count: objects.div_ceil(OBJECTS_PER_PARTITION).max(1) }
     }
 
     /// Where a page begins, and behind which object.
-    fn read(place: &Place) -> Result<(Self, Vec<u8>)> {
+    fn from_position(place: &Place) -> Result<(Self, Vec<u8>)> {
         let [Cell::Number(heard), Cell::Number(number), Cell::Number(of), Cell::Bytes(field)] =
             place.as_slice()
         else {
             return Err(Fault::damaged("a place among objects"));
         };
-        let part = Self { heard: *heard == 1, number: number.unsigned_abs(), of: of.unsigned_abs().max(1) };
+        let part = Self {
+            is_external: *heard == 1,
+            number: number.unsigned_abs(),
+            partition_count: of.unsigned_abs().max(1),
+        };
         Ok((part, field.clone()))
     }
 
-    fn place(self, field: &[u8]) -> Place {
-        row![self.heard, self.number.cast_signed(), self.of.cast_signed(), field.to_vec()]
+    fn position(self, field: &[u8]) -> Place {
+        copy_row![
+            self.is_external,
+            self.number.cast_signed(),
+            self.partition_count.cast_signed(),
+            field.to_vec()
+        ]
     }
 
-    fn has(self, field: &[u8]) -> bool {
-        hash(field) % self.of == self.number
+    fn contains(self, field: &[u8]) -> bool {
+        fnv1a(field) % self.partition_count == self.number
     }
 }
 
 /// FNV-1a: it must be the same whoever goes on with a move.
-fn hash(bytes: &[u8]) -> u64 {
+fn fnv1a(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-impl RedisMove {
+impl RedisStoreCopy {
     pub(super) fn count_objects(&mut self) -> Result<u64> {
-        Ok(self.count_kept()? + self.count_heard()?)
+        Ok(self.count_stored_objects()? + self.count_external_objects()?)
     }
 
-    fn count_kept(&self) -> Result<u64> {
-        self.sum(&[args!["HLEN", self.keys().table_key(&Table::Objects)]])
+    fn count_stored_objects(&self) -> Result<u64> {
+        self.sum_replies(&[args!["HLEN", self.keys().table_key(&Table::Objects)]])
     }
 
-    fn count_heard(&mut self) -> Result<u64> {
-        if let Some(heard) = self.seen.heard {
+    fn count_external_objects(&mut self) -> Result<u64> {
+        if let Some(heard) = self.cached_counts.external_objects {
             return Ok(heard);
         }
         let mut heard = 0;
-        self.each_heard(&mut |_, _| {
+        self.for_each_external_object(&mut |_, _| {
             heard += 1;
             Ok(())
         })?;
-        self.seen.heard = Some(heard);
+        self.cached_counts.external_objects = Some(heard);
         Ok(heard)
     }
 
     pub(super) fn read_objects(&mut self, after: Option<&Place>) -> Result<Page> {
         let (mut part, mut after) = match after {
-            Some(place) => Part::read(place).map(|(part, field)| (part, Some(field)))?,
-            None => (Part::first(false, self.count_kept()?), None),
+            Some(place) => ObjectPartition::from_position(place).map(|(part, field)| (part, Some(field)))?,
+            None => (ObjectPartition::first(false, self.count_stored_objects()?), None),
         };
         let mut page = Page::default();
         loop {
-            let shelf = match self.shelf.take().filter(|shelf| shelf.part == part) {
+            let shelf = match self.read_ahead.take().filter(|shelf| shelf.partition == part) {
                 Some(shelf) => shelf,
-                None => self.collect(part)?,
+                None => self.collect_partition(part)?,
             };
             let behind = after.take().map_or(Bound::Unbounded, Bound::Excluded);
             for (field, packed) in shelf.objects.range::<Vec<u8>, _>((behind, Bound::Unbounded)) {
-                page.push(part.place(field), row_of_object(field, packed)?);
+                page.push(part.position(field), encode_object_row(field, packed)?);
                 if page.is_full() {
-                    self.shelf = Some(shelf);
+                    self.read_ahead = Some(shelf);
                     return Ok(page);
                 }
             }
-            part = match (part.number + 1 < part.of, part.heard) {
-                (true, _) => Part { number: part.number + 1, ..part },
-                (false, false) => Part::first(true, self.count_heard()?),
+            part = match (part.number + 1 < part.partition_count, part.is_external) {
+                (true, _) => ObjectPartition { number: part.number + 1, ..part },
+                (false, false) => ObjectPartition::first(true, self.count_external_objects()?),
                 (false, true) => {
                     // Whoever asks once more need not have anything collected again.
-                    page.place = part.place(BEHIND_ALL);
-                    self.shelf = Some(shelf);
+                    page.place = part.position(AFTER_ALL_FIELDS);
+                    self.read_ahead = Some(shelf);
                     return Ok(page);
                 }
             };
         }
     }
 
-    fn collect(&self, part: Part) -> Result<Shelf> {
+    fn collect_partition(&self, part: ObjectPartition) -> Result<CollectedPartition> {
         let mut objects = BTreeMap::new();
         let mut take = |field: Vec<u8>, packed: Vec<u8>| {
-            if part.has(&field) {
+            if part.contains(&field) {
                 objects.insert(field, packed);
             }
             Ok(())
         };
-        match part.heard {
-            false => self.each_kept(&mut take)?,
-            true => self.each_heard(&mut take)?,
+        match part.is_external {
+            false => self.for_each_stored_object(&mut take)?,
+            true => self.for_each_external_object(&mut take)?,
         }
-        Ok(Shelf { part, objects })
+        Ok(CollectedPartition { partition: part, objects })
     }
 
     /// Hands out all that lie in the hash. One may come twice.
-    fn each_kept(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
+    fn for_each_stored_object(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
             let mut answer = decode_list(self.execute(args![
@@ -153,7 +162,7 @@ impl RedisMove {
                 self.keys().table_key(&Table::Objects),
                 cursor,
                 "COUNT",
-                PIECE
+                SCAN_COUNT
             ])?)?;
             let mut found = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?.into_iter();
             while let (Some(field), Some(packed)) = (found.next(), found.next()) {
@@ -167,9 +176,9 @@ impl RedisMove {
     }
 
     /// Hands out all that are known by their last event alone. One may come twice.
-    fn each_heard(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
-        self.each_key("*:last.event.id", Some("string"), &mut |keys| {
-            let readings: Vec<CommandArgs> = keys.iter().map(|key| self.readings(key)).collect();
+    fn for_each_external_object(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
+        self.for_each_key("*:last.event.id", Some("string"), &mut |keys| {
+            let readings: Vec<CommandArgs> = keys.iter().map(|key| self.object_fields_of_key(key)).collect();
             let mut commands = vec![[&args!["MGET"], &keys[..]].concat()];
             let objects = args!["HMGET", self.keys().table_key(&Table::Objects)];
             let named = readings.iter().filter(|fields| !fields.is_empty());
@@ -191,8 +200,8 @@ impl RedisMove {
     }
 
     /// The objects that a key may tell the last event of.
-    fn readings(&self, key: &[u8]) -> CommandArgs {
-        let name = self.keys().without_prefix(key).and_then(|name| name.strip_suffix(LAST));
+    fn object_fields_of_key(&self, key: &[u8]) -> CommandArgs {
+        let name = self.keys().without_prefix(key).and_then(|name| name.strip_suffix(LAST_EVENT_ID_SUFFIX));
         let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else { return vec![] };
         let of_default = Some((Tenant::default(), name));
         let of_another =
@@ -204,12 +213,12 @@ impl RedisMove {
     }
 }
 
-fn row_of_object(field: &[u8], packed: &[u8]) -> Result<Row> {
+fn encode_object_row(field: &[u8], packed: &[u8]) -> Result<Row> {
     let (tenant, key) = parse_object_field(field)?;
     let object = rows::decode_object(packed)?;
     let (last, checked): (EventId, EventId) =
         (object.last, rows::decode_object_check(packed)?.unwrap_or(EventId::ZERO));
-    Ok(row![tenant.to_string(), key, object.number, last, object.encode_sent(), checked])
+    Ok(copy_row![tenant.to_string(), key, object.number, last, object.encode_sent(), checked])
 }
 
 #[cfg(test)]
@@ -219,10 +228,12 @@ mod tests {
     #[test]
     fn each_object_is_in_one_part_and_parts_are_of_one_size() {
         let fields: Vec<Vec<u8>> = (0..10_000).map(|n| format!("/order:{n}").into_bytes()).collect();
-        let part = Part::first(false, 7 * PART);
-        assert_eq!((part.of, Part::first(true, 0).of), (7, 1));
-        let sizes: Vec<usize> = (0..part.of)
-            .map(|number| fields.iter().filter(|field| Part { number, ..part }.has(field)).count())
+        let part = ObjectPartition::first(false, 7 * OBJECTS_PER_PARTITION);
+        assert_eq!((part.partition_count, ObjectPartition::first(true, 0).partition_count), (7, 1));
+        let sizes: Vec<usize> = (0..part.partition_count)
+            .map(|number| {
+                fields.iter().filter(|field| ObjectPartition { number, ..part }.contains(field)).count()
+            })
             .collect();
         assert_eq!(sizes.iter().sum::<usize>(), fields.len());
         assert!(sizes.iter().all(|size| (1000..2000).contains(size)), "{sizes:?}");
@@ -230,8 +241,8 @@ mod tests {
 
     #[test]
     fn places_read_back() {
-        let part = Part { heard: true, number: 3, of: 9 };
-        assert_eq!(Part::read(&part.place(b"/a")).unwrap(), (part, b"/a".to_vec()));
-        assert!(Part::read(&vec![Cell::Number(1)]).is_err());
+        let part = ObjectPartition { is_external: true, number: 3, partition_count: 9 };
+        assert_eq!(ObjectPartition::from_position(&part.position(b"/a")).unwrap(), (part, b"/a".to_vec()));
+        assert!(ObjectPartition::from_position(&vec![Cell::Number(1)]).is_err());
     }
 }

@@ -8,23 +8,23 @@ use pointsman_store::transfer::{Cell, NOTE, Page, Place, Row, Section};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::RedisMove;
-use super::cells::row;
-use super::columns::{row_of_ended_order, row_of_order, row_of_rule};
-use super::of_tasks::Of;
-use super::tasks::Kind;
-use crate::FIRST_TOKEN;
+use super::RedisStoreCopy;
+use super::attempts_and_logs::TaskDataKind;
+use super::cells::copy_row;
+use super::columns::{encode_ended_order_row, encode_order_row, encode_rule_row};
+use super::tasks::TaskTable;
+use crate::CLUSTER_TOKEN_TEXT;
 use crate::codec::{Member, RowDecoder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table};
 use crate::lookup::{StoredHandler, parse_number};
 use crate::overlay::{Bytes, Way, decode_list, decode_optional_bytes};
-use crate::read::Chunk;
+use crate::read::ChunkSize;
 use crate::rows::{self, NodeRow, decode_text};
 use crate::tables::schedules::StoredSchedule;
 
 /// What a store keeps for itself.
-const OWN_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN, NOTE];
+const EXCLUDED_TEXTS: [&str; 5] = ["layout", "realm", "salt", CLUSTER_TOKEN_TEXT, NOTE];
 
 /// A handler as it lies in its table, with its definition as it was written: another version may know more of it.
 #[derive(Serialize, Deserialize)]
@@ -42,38 +42,40 @@ pub(super) struct RawChain {
 }
 
 /// Finds the rows that members of an index tell of, one for each.
-type Fetch<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<Row>>;
+type RowFetcher<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<Row>>;
 
-impl RedisMove {
+impl RedisStoreCopy {
     pub(super) fn count_rows(&mut self, section: Section) -> Result<Option<u64>> {
-        if let Some(count) = self.seen.counts.get(&section) {
+        if let Some(count) = self.cached_counts.rows_by_section.get(&section) {
             return Ok(Some(*count));
         }
         let length = |table: Table| args!["HLEN", self.keys().table_key(&table)];
         let count = match section {
             Section::Counters => 1,
-            Section::Texts => self.texts()?.len() as u64,
-            Section::Handlers => self.sum(&[length(Table::Handlers)])?,
-            Section::Queues => self.sum(&[length(Table::Queues)])?,
-            Section::Chains => self.sum(&[length(Table::Chains)])?,
-            Section::Rules => self.sum(&[length(Table::Rules)])?,
-            Section::Files => self.sum(&[length(Table::FileDigests)])?,
-            Section::Nodes => self.sum(&[length(Table::Nodes)])?,
-            Section::Schedules => self.sum(&[length(Table::Schedules)])?,
+            Section::Texts => self.read_texts()?.len() as u64,
+            Section::Handlers => self.sum_replies(&[length(Table::Handlers)])?,
+            Section::Queues => self.sum_replies(&[length(Table::Queues)])?,
+            Section::Chains => self.sum_replies(&[length(Table::Chains)])?,
+            Section::Rules => self.sum_replies(&[length(Table::Rules)])?,
+            Section::Files => self.sum_replies(&[length(Table::FileDigests)])?,
+            Section::Nodes => self.sum_replies(&[length(Table::Nodes)])?,
+            Section::Schedules => self.sum_replies(&[length(Table::Schedules)])?,
             Section::Journal => self.count_events()?,
             Section::Objects => self.count_objects()?,
-            Section::Tasks => self.count_tasks(Kind::Unfinished)?,
-            Section::Orders => self.sum(&[length(Table::Orders)])?,
-            Section::EndedOrders => self.sum(&[length(Table::EndedOrders)])?,
-            Section::History => self.count_tasks(Kind::Ended)?,
-            Section::Attempts => self.count_of_tasks(Of::Attempts)?,
-            Section::Logs => self.count_of_tasks(Of::Logs)?,
-            Section::Answers => self.sum(&[length(Table::IdempotencyRecords)])?,
-            Section::Fires => self.sum(&[args!["ZCARD", self.keys().index_key(&Index::FiresByAge)]])?,
-            Section::Deeds => self.sum(&[length(Table::AuditEntries)])?,
+            Section::Tasks => self.count_tasks(TaskTable::Active)?,
+            Section::Orders => self.sum_replies(&[length(Table::Orders)])?,
+            Section::EndedOrders => self.sum_replies(&[length(Table::EndedOrders)])?,
+            Section::History => self.count_tasks(TaskTable::Archived)?,
+            Section::Attempts => self.count_task_data(TaskDataKind::Attempts)?,
+            Section::Logs => self.count_task_data(TaskDataKind::Logs)?,
+            Section::Answers => self.sum_replies(&[length(Table::IdempotencyRecords)])?,
+            Section::Fires => {
+                self.sum_replies(&[args!["ZCARD", self.keys().index_key(&Index::FiresByAge)]])?
+            }
+            Section::Deeds => self.sum_replies(&[length(Table::AuditEntries)])?,
             Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => return Ok(None),
         };
-        self.seen.counts.insert(section, count);
+        self.cached_counts.rows_by_section.insert(section, count);
         Ok(Some(count))
     }
 
@@ -83,38 +85,43 @@ impl RedisMove {
             self.overlay().clear();
         }
         match section {
-            Section::Counters => Ok(Page::single(self.counters()?, after)),
-            Section::Texts => Ok(listed(self.texts()?, after)),
-            Section::Handlers => Ok(listed(self.handlers()?, after)),
-            Section::Queues => Ok(listed(self.queues()?, after)),
-            Section::Chains => Ok(listed(self.chains()?, after)),
-            Section::Rules => {
-                Ok(listed(self.overlay().read_rules()?.into_iter().map(row_of_rule).collect(), after))
-            }
-            Section::Files => Ok(listed(self.files()?, after)),
-            Section::Nodes => Ok(listed(self.nodes()?, after)),
-            Section::Schedules => Ok(listed(self.schedules()?, after)),
+            Section::Counters => Ok(Page::single(self.read_counters()?, after)),
+            Section::Texts => Ok(page_of_rows(self.read_texts()?, after)),
+            Section::Handlers => Ok(page_of_rows(self.read_handlers()?, after)),
+            Section::Queues => Ok(page_of_rows(self.read_queues()?, after)),
+            Section::Chains => Ok(page_of_rows(self.read_chains()?, after)),
+            Section::Rules => Ok(page_of_rows(
+                self.overlay().read_rules()?.into_iter().map(encode_rule_row).collect(),
+                after,
+            )),
+            Section::Files => Ok(page_of_rows(self.read_file_digests()?, after)),
+            Section::Nodes => Ok(page_of_rows(self.read_nodes()?, after)),
+            Section::Schedules => Ok(page_of_rows(self.read_schedules()?, after)),
             Section::Journal => self.read_journal(after),
             Section::Objects => self.read_objects(after),
-            Section::Tasks => self.read_tasks(Kind::Unfinished, after),
-            Section::Orders => self.along(&Index::OrderKeys, after, &|found| self.orders(found)),
+            Section::Tasks => self.read_tasks(TaskTable::Active, after),
+            Section::Orders => {
+                self.read_along_index(&Index::OrderKeys, after, &|found| self.read_orders(found))
+            }
             Section::EndedOrders => {
-                self.along(&Index::EndedOrdersByAge, after, &|found| self.ended_orders(found))
+                self.read_along_index(&Index::EndedOrdersByAge, after, &|found| self.read_ended_orders(found))
             }
-            Section::History => self.read_tasks(Kind::Ended, after),
-            Section::Attempts => self.read_of_tasks(Of::Attempts, after),
-            Section::Logs => self.read_of_tasks(Of::Logs, after),
-            Section::Answers => {
-                self.along(&Index::IdempotencyRecordsByAge, after, &|found| self.answers(found))
+            Section::History => self.read_tasks(TaskTable::Archived, after),
+            Section::Attempts => self.read_task_data(TaskDataKind::Attempts, after),
+            Section::Logs => self.read_task_data(TaskDataKind::Logs, after),
+            Section::Answers => self.read_along_index(&Index::IdempotencyRecordsByAge, after, &|found| {
+                self.read_idempotency_records(found)
+            }),
+            Section::Fires => {
+                self.read_along_index(&Index::FiresByAge, after, &|found| self.read_fires(found))
             }
-            Section::Fires => self.along(&Index::FiresByAge, after, &|found| self.fires(found)),
-            Section::Deeds => Ok(listed(self.deeds()?, after)),
+            Section::Deeds => Ok(page_of_rows(self.read_audit_entries()?, after)),
             Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => Ok(Page::default()),
         }
     }
 
     /// All rows of a small table, by field.
-    fn all(&self, table: Table) -> Result<Vec<(String, Bytes)>> {
+    fn read_sorted_table(&self, table: Table) -> Result<Vec<(String, Bytes)>> {
         let found = self.overlay().read_table(table)?;
         let mut rows: Vec<(String, Bytes)> =
             found.into_iter().map(|(field, row)| Ok((decode_text(&field)?, row))).collect::<Result<_>>()?;
@@ -122,13 +129,13 @@ impl RedisMove {
         Ok(rows)
     }
 
-    fn texts(&self) -> Result<Vec<Row>> {
-        let texts = self.all(Table::Texts)?.into_iter();
-        let texts = texts.filter(|(name, _)| !OWN_TEXTS.contains(&name.as_str()));
-        texts.map(|(name, text)| Ok(row![name, decode_text(&text)?])).collect()
+    fn read_texts(&self) -> Result<Vec<Row>> {
+        let texts = self.read_sorted_table(Table::Texts)?.into_iter();
+        let texts = texts.filter(|(name, _)| !EXCLUDED_TEXTS.contains(&name.as_str()));
+        texts.map(|(name, text)| Ok(copy_row![name, decode_text(&text)?])).collect()
     }
 
-    fn handlers(&self) -> Result<Vec<Row>> {
+    fn read_handlers(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Handlers)? {
             let StoredHandler { def, .. } = rows::decode_json(&bytes)?;
@@ -139,128 +146,140 @@ impl RedisMove {
                 None => Ok(none.to_string()),
             };
             let (pace, gaps) = (text(Table::RateLimiters, "")?, text(Table::HandlerGaps, "[]")?);
-            rows.push(row![id, name, def.get(), defined, pace, gaps]);
+            rows.push(copy_row![id, name, def.get(), defined, pace, gaps]);
         }
         Ok(rows)
     }
 
-    fn queues(&self) -> Result<Vec<Row>> {
+    fn read_queues(&self) -> Result<Vec<Row>> {
         let row = |queue: pointsman_store::row::QueueRow| {
             let Counts { ready, waiting, scheduled, running, halted, missing } = queue.counts;
             let (tenant, of) = (queue.tenant.as_str(), queue.of.text());
-            row![queue.id, queue.handler, tenant, of, ready, waiting, scheduled, running, halted, missing]
+            copy_row![
+                queue.id,
+                queue.handler,
+                tenant,
+                of,
+                ready,
+                waiting,
+                scheduled,
+                running,
+                halted,
+                missing
+            ]
         };
         Ok(self.overlay().read_queues()?.into_iter().map(row).collect())
     }
 
-    fn chains(&self) -> Result<Vec<Row>> {
+    fn read_chains(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
-        for (path, bytes) in self.all(Table::Chains)? {
+        for (path, bytes) in self.read_sorted_table(Table::Chains)? {
             let RawChain { chain, defined, state } = rows::decode_json(&bytes)?;
             let pending = self.overlay().read_row(Table::PendingChainUpdates, &path)?;
             let pending = pending.map(|after| parse_number(&after)).transpose()?;
-            rows.push(row![path, chain.get(), defined, state.get(), pending]);
+            rows.push(copy_row![path, chain.get(), defined, state.get(), pending]);
         }
         Ok(rows)
     }
 
-    fn files(&self) -> Result<Vec<Row>> {
-        let files = self.all(Table::FileDigests)?.into_iter();
-        files.map(|(key, digest)| Ok(row![key, decode_text(&digest)?])).collect()
+    fn read_file_digests(&self) -> Result<Vec<Row>> {
+        let files = self.read_sorted_table(Table::FileDigests)?.into_iter();
+        files.map(|(key, digest)| Ok(copy_row![key, decode_text(&digest)?])).collect()
     }
 
     /// Of those that had not left it is not told when they were heard of: where they are moved to they are not.
-    fn nodes(&self) -> Result<Vec<Row>> {
+    fn read_nodes(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Nodes)? {
             let NodeRow { name, joined, heard, gone, abilities } = NodeRow::decode(&bytes)?;
-            rows.push(row![id, name, joined, if gone { heard } else { 0 }, gone, abilities]);
+            rows.push(copy_row![id, name, joined, if gone { heard } else { 0 }, gone, abilities]);
         }
         Ok(rows)
     }
 
-    fn schedules(&self) -> Result<Vec<Row>> {
+    fn read_schedules(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
-        for (name, bytes) in self.all(Table::Schedules)? {
+        for (name, bytes) in self.read_sorted_table(Table::Schedules)? {
             let StoredSchedule { row, last_event } = StoredSchedule::decode(&bytes)?;
-            rows.push(row![name, row.expression, row.settled, row.unmet, last_event, row.named]);
+            rows.push(copy_row![name, row.expression, row.settled, row.unmet, last_event, row.named]);
         }
         Ok(rows)
     }
 
     /// They are few: people do them.
-    fn deeds(&self) -> Result<Vec<Row>> {
+    fn read_audit_entries(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (n, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
             let deed = rows::decode_audit_entry(&bytes)?;
-            rows.push(row![n, deed.at, deed.by, deed.action, deed.what, deed.detail]);
+            rows.push(copy_row![n, deed.at, deed.by, deed.action, deed.what, deed.detail]);
         }
         self.overlay().mark_committed();
         Ok(rows)
     }
 
     /// Rows along an index, some at a time.
-    fn along(&self, index: &Index, after: Option<&Place>, fetch: Fetch<'_>) -> Result<Page> {
+    fn read_along_index(&self, index: &Index, after: Option<&Place>, fetch: RowFetcher<'_>) -> Result<Page> {
         let mut after = match after.and_then(|place| place.first()) {
             Some(Cell::Bytes(member)) => Some(member.clone()),
             Some(Cell::Null | Cell::Number(_) | Cell::Text(_)) | None => None,
         };
-        let (mut page, mut chunk) = (Page::default(), Chunk::of(usize::MAX));
+        let (mut page, mut chunk) = (Page::default(), ChunkSize::for_limit(usize::MAX));
         while !page.is_full() {
             let lower = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let members =
-                self.overlay().read_members(index, (lower, Bound::Unbounded), Way::Up, chunk.size())?;
+                self.overlay().read_members(index, (lower, Bound::Unbounded), Way::Up, chunk.rows())?;
             let Some(last) = members.last() else { break };
             after = Some(last.to_vec());
             let mut weight = 0;
             for (member, row) in members.iter().zip(fetch(&members)?) {
                 weight += row.iter().filter_map(Cell::text).map(str::len).sum::<usize>();
-                page.push(row![member.to_vec()], row);
+                page.push(copy_row![member.to_vec()], row);
             }
-            chunk = chunk.after(weight);
+            chunk = chunk.next_after(weight);
         }
         Ok(page)
     }
 
-    fn fetch(&self, table: &Table, fields: &[Vec<u8>]) -> Result<Vec<Bytes>> {
+    fn fetch_rows(&self, table: &Table, fields: &[Vec<u8>]) -> Result<Vec<Bytes>> {
         let found =
             decode_list(self.execute([&args!["HMGET", self.keys().table_key(table)], fields].concat())?)?;
-        found.into_iter().map(|value| decode_optional_bytes(value)?.ok_or_else(gone)).collect()
+        found.into_iter().map(|value| decode_optional_bytes(value)?.ok_or_else(missing_row_fault)).collect()
     }
 
-    fn orders(&self, keys: &[Member]) -> Result<Vec<Row>> {
+    fn read_orders(&self, keys: &[Member]) -> Result<Vec<Row>> {
         let keys: CommandArgs = keys.iter().map(|key| key.to_vec()).collect();
-        let numbers = self.fetch(&Table::OrderNumbers, &keys)?;
+        let numbers = self.fetch_rows(&Table::OrderNumbers, &keys)?;
         let fields: CommandArgs = numbers.iter().map(|n| n.to_vec()).collect();
-        let orders = self.fetch(&Table::Orders, &fields)?;
-        let row = |(n, row): (&Bytes, &Bytes)| Ok(row_of_order(rows::decode_order(parse_number(n)?, row)?));
+        let orders = self.fetch_rows(&Table::Orders, &fields)?;
+        let row =
+            |(n, row): (&Bytes, &Bytes)| Ok(encode_order_row(rows::decode_order(parse_number(n)?, row)?));
         numbers.iter().zip(&orders).map(row).collect()
     }
 
-    fn ended_orders(&self, members: &[Member]) -> Result<Vec<Row>> {
+    fn read_ended_orders(&self, members: &[Member]) -> Result<Vec<Row>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
-        let found = self.fetch(&Table::EndedOrders, &fields)?;
-        found.iter().map(|row| Ok(row_of_ended_order(rows::decode_ended_order(row)?))).collect()
+        let found = self.fetch_rows(&Table::EndedOrders, &fields)?;
+        found.iter().map(|row| Ok(encode_ended_order_row(rows::decode_ended_order(row)?))).collect()
     }
 
-    fn answers(&self, members: &[Member]) -> Result<Vec<Row>> {
+    fn read_idempotency_records(&self, members: &[Member]) -> Result<Vec<Row>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let mut rows = Vec::with_capacity(fields.len());
         for ((member, field), row) in
-            members.iter().zip(&fields).zip(self.fetch(&Table::IdempotencyRecords, &fields)?)
+            members.iter().zip(&fields).zip(self.fetch_rows(&Table::IdempotencyRecords, &fields)?)
         {
             let field = decode_text(field)?;
-            let (tenant, key) = field.split_once('/').ok_or_else(gone)?;
+            let (tenant, key) = field.split_once('/').ok_or_else(missing_row_fault)?;
             let mut row = RowDecoder::new(&row);
             let (digest, answer) = (row.bytes()?.to_vec(), row.text()?);
-            rows.push(row![tenant, key, digest, answer, decode_member_i64(member, 0)?]);
+            rows.push(copy_row![tenant, key, digest, answer, decode_member_i64(member, 0)?]);
         }
         Ok(rows)
     }
 
-    fn fires(&self, members: &[Member]) -> Result<Vec<Row>> {
+    fn read_fires(&self, members: &[Member]) -> Result<Vec<Row>> {
         let mut names = Vec::with_capacity(members.len());
         let mut commands = Vec::with_capacity(members.len());
         for member in members {
@@ -271,21 +290,21 @@ impl RedisMove {
         }
         let mut rows = Vec::with_capacity(members.len());
         for (schedule, found) in names.into_iter().zip(self.overlay().connection.execute_all(&commands)?) {
-            let fire = rows::decode_fire(&decode_optional_bytes(found)?.ok_or_else(gone)?)?;
+            let fire = rows::decode_fire(&decode_optional_bytes(found)?.ok_or_else(missing_row_fault)?)?;
             let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
             let task = fire.task.as_ref().map(|task| task.as_str());
-            rows.push(row![schedule, fire.planned, fire.at, outcome, fire.event, task]);
+            rows.push(copy_row![schedule, fire.planned, fire.at, outcome, fire.event, task]);
         }
         Ok(rows)
     }
 }
 
-fn gone() -> Fault {
+fn missing_row_fault() -> Fault {
     Fault::damaged("an index tells of something that is not there")
 }
 
 /// A page of rows that are all there; its place is how many came before.
-fn listed(rows: Vec<Row>, after: Option<&Place>) -> Page {
+fn page_of_rows(rows: Vec<Row>, after: Option<&Place>) -> Page {
     let before = after.and_then(|place| place.first()).and_then(Cell::number).unwrap_or(0);
     let mut page = Page::default();
     for (n, row) in (1..).zip(rows).skip(usize::try_from(before).unwrap_or(usize::MAX)) {

@@ -9,10 +9,10 @@ use pointsman_store::row::end_code;
 use pointsman_store::transfer::{Cell, Page, Place, Row};
 use redis::Value;
 
-use super::RedisMove;
-use super::cells::row;
-use super::columns::row_of_line;
-use super::tasks::Kind;
+use super::RedisStoreCopy;
+use super::cells::copy_row;
+use super::columns::encode_log_line_row;
+use super::tasks::TaskTable;
 use crate::codec::decimal_field;
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Table, bucket_and_field};
@@ -21,18 +21,18 @@ use crate::overlay::{CacheFetch, decode_integer, decode_strings};
 use crate::rows;
 
 /// So many rows are asked for at a time.
-const PIECE: i64 = 500;
+const ROWS_PER_FETCH: i64 = 500;
 /// The names of so many tasks are found at a time: an event may hold a megabyte.
-const NAMED: usize = 64;
+const TASKS_PER_NAME_FETCH: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum TaskDataKind {
     Attempts,
     Logs,
 }
 
 /// Some rows of a task that are asked for together.
-struct Ask {
+struct TaskDataRequest {
     task: TaskSeq,
     args: CommandArgs,
     /// Of a log, the number of the first line.
@@ -42,26 +42,26 @@ struct Ask {
 
 /// Where a page begins: with the rows of this task that come after this number.
 #[derive(Clone, Copy)]
-struct Start {
-    kind: Kind,
+struct PageStart {
+    kind: TaskTable,
     task: TaskSeq,
     after: i64,
 }
 
-impl Start {
-    fn of(after: Option<&Place>) -> Self {
+impl PageStart {
+    fn from_position(after: Option<&Place>) -> Self {
         let number = |index: usize| after.and_then(|place| place.get(index)).and_then(Cell::number);
-        let kind = if number(0) == Some(1) { Kind::Ended } else { Kind::Unfinished };
+        let kind = if number(0) == Some(1) { TaskTable::Archived } else { TaskTable::Active };
         Self { kind, task: TaskSeq(number(1).unwrap_or(0)), after: number(2).unwrap_or(-1) }
     }
 }
 
-impl RedisMove {
-    pub(super) fn count_of_tasks(&self, of: Of) -> Result<u64> {
+impl RedisStoreCopy {
+    pub(super) fn count_task_data(&self, kind_of_data: TaskDataKind) -> Result<u64> {
         let mut count = 0;
-        for kind in [Kind::Unfinished, Kind::Ended] {
-            self.walk(kind, TaskSeq(0), &mut |batch| {
-                let sizes = self.sizes(of, batch)?;
+        for kind in [TaskTable::Active, TaskTable::Archived] {
+            self.for_each_task_batch(kind, TaskSeq(0), &mut |batch| {
+                let sizes = self.read_task_data_sizes(kind_of_data, batch)?;
                 count += sizes.iter().map(|(_, _, size)| size.unsigned_abs()).sum::<u64>();
                 Ok(true)
             })?;
@@ -70,14 +70,16 @@ impl RedisMove {
     }
 
     /// Those of unfinished tasks first, then those of ended ones.
-    pub(super) fn read_of_tasks(&self, of: Of, after: Option<&Place>) -> Result<Page> {
-        let start = Start::of(after);
+    pub(super) fn read_task_data(&self, kind_of_data: TaskDataKind, after: Option<&Place>) -> Result<Page> {
+        let start = PageStart::from_position(after);
         let mut page = Page::default();
-        let kinds = [Kind::Unfinished, Kind::Ended].into_iter().skip_while(|kind| *kind != start.kind);
+        let kinds =
+            [TaskTable::Active, TaskTable::Archived].into_iter().skip_while(|kind| *kind != start.kind);
         for kind in kinds {
             let from = if kind == start.kind { start.task } else { TaskSeq(0) };
-            let goes_on =
-                self.walk(kind, from, &mut |batch| self.read_batch(of, kind, start, batch, &mut page))?;
+            let goes_on = self.for_each_task_batch(kind, from, &mut |batch| {
+                self.read_batch(kind_of_data, kind, start, batch, &mut page)
+            })?;
             if !goes_on {
                 break;
             }
@@ -88,29 +90,29 @@ impl RedisMove {
     /// Reads what belongs to some tasks; answers whether there is room for more.
     fn read_batch(
         &self,
-        of: Of,
-        kind: Kind,
-        start: Start,
+        kind_of_data: TaskDataKind,
+        kind: TaskTable,
+        start: PageStart,
         tasks: &[TaskSeq],
         page: &mut Page,
     ) -> Result<bool> {
         let mut asks = Vec::new();
-        for (task, key, size) in self.sizes(of, tasks)? {
+        for (task, key, size) in self.read_task_data_sizes(kind_of_data, tasks)? {
             let resumed = kind == start.kind && task == start.task;
             let after = if resumed { start.after } else { -1 };
-            asks.extend(ask_for(of, task, &key, size, after));
+            asks.extend(plan_requests(kind_of_data, task, &key, size, after));
         }
-        for together in grouped(asks) {
+        for together in group_requests(asks) {
             let commands: Vec<CommandArgs> = together.iter().map(|ask| ask.args.clone()).collect();
             for (ask, answer) in together.iter().zip(self.overlay().connection.execute_all(&commands)?) {
                 let resumed = kind == start.kind && ask.task == start.task;
-                for (number, row) in read_answer(of, ask, answer)? {
+                for (number, row) in decode_task_data(kind_of_data, ask, answer)? {
                     // A page may have ended in the middle of a task.
                     if page.is_full() {
                         return Ok(false);
                     }
                     if !resumed || number > start.after {
-                        page.push(row![kind == Kind::Ended, ask.task, number], row);
+                        page.push(copy_row![kind == TaskTable::Archived, ask.task, number], row);
                     }
                 }
             }
@@ -119,19 +121,23 @@ impl RedisMove {
     }
 
     /// Those of these tasks that have any, with the key and how many.
-    fn sizes(&self, of: Of, tasks: &[TaskSeq]) -> Result<Vec<(TaskSeq, Vec<u8>, i64)>> {
-        let keys: Vec<(TaskSeq, Vec<u8>)> = match of {
-            Of::Attempts => {
+    fn read_task_data_sizes(
+        &self,
+        kind_of_data: TaskDataKind,
+        tasks: &[TaskSeq],
+    ) -> Result<Vec<(TaskSeq, Vec<u8>, i64)>> {
+        let keys: Vec<(TaskSeq, Vec<u8>)> = match kind_of_data {
+            TaskDataKind::Attempts => {
                 tasks.iter().map(|task| (*task, self.keys().table_key(&Table::Attempts(*task)))).collect()
             }
-            Of::Logs => {
-                let mut keys = self.log_keys(tasks)?;
+            TaskDataKind::Logs => {
+                let mut keys = self.read_log_keys(tasks)?;
                 tasks.iter().filter_map(|task| Some((*task, keys.remove(task)?))).collect()
             }
         };
-        let command = match of {
-            Of::Attempts => "HLEN",
-            Of::Logs => "ZCARD",
+        let command = match kind_of_data {
+            TaskDataKind::Attempts => "HLEN",
+            TaskDataKind::Logs => "ZCARD",
         };
         if keys.is_empty() {
             return Ok(vec![]);
@@ -148,11 +154,11 @@ impl RedisMove {
     }
 
     /// Where the logs of these tasks are, wherever they lie. Nothing may have been written in this transaction yet.
-    pub(super) fn log_keys(&self, tasks: &[TaskSeq]) -> Result<HashMap<TaskSeq, Vec<u8>>> {
+    pub(super) fn read_log_keys(&self, tasks: &[TaskSeq]) -> Result<HashMap<TaskSeq, Vec<u8>>> {
         let overlay = self.overlay();
-        self.know_names()?;
+        self.prefetch_queue_names()?;
         let mut keys = HashMap::with_capacity(tasks.len());
-        for tasks in tasks.chunks(NAMED) {
+        for tasks in tasks.chunks(TASKS_PER_NAME_FETCH) {
             let rows = tasks.iter().flat_map(|task| {
                 let (bucket, field) = bucket_and_field(*task);
                 [
@@ -177,22 +183,30 @@ impl RedisMove {
     }
 
     /// Sees to it that the names of queues and handlers are known.
-    pub(super) fn know_names(&self) -> Result<()> {
+    pub(super) fn prefetch_queue_names(&self) -> Result<()> {
         let tables = [Table::Texts, Table::Queues, Table::QueueCounts, Table::Handlers];
         self.overlay().fetch(tables.into_iter().map(CacheFetch::Table).collect())
     }
 }
 
 /// Asks for all rows of a task; of a log, for those behind a number, some lines at a time.
-fn ask_for(of: Of, task: TaskSeq, key: &[u8], size: i64, after: i64) -> Vec<Ask> {
-    match of {
-        Of::Attempts => vec![Ask { task, args: args!["HGETALL", key], first: 0, rows: size }],
-        Of::Logs => {
-            let firsts = (after + 1..size).step_by(PIECE as usize);
+fn plan_requests(
+    kind_of_data: TaskDataKind,
+    task: TaskSeq,
+    key: &[u8],
+    size: i64,
+    after: i64,
+) -> Vec<TaskDataRequest> {
+    match kind_of_data {
+        TaskDataKind::Attempts => {
+            vec![TaskDataRequest { task, args: args!["HGETALL", key], first: 0, rows: size }]
+        }
+        TaskDataKind::Logs => {
+            let firsts = (after + 1..size).step_by(ROWS_PER_FETCH as usize);
             let ask = |first: i64| {
-                let last = (first + PIECE).min(size) - 1;
+                let last = (first + ROWS_PER_FETCH).min(size) - 1;
                 let args = args!["ZRANGE", key, first.to_string(), last.to_string()];
-                Ask { task, args, first, rows: last + 1 - first }
+                TaskDataRequest { task, args, first, rows: last + 1 - first }
             };
             firsts.map(ask).collect()
         }
@@ -200,11 +214,11 @@ fn ask_for(of: Of, task: TaskSeq, key: &[u8], size: i64, after: i64) -> Vec<Ask>
 }
 
 /// As many together as do not bring too many rows at a time.
-fn grouped(asks: Vec<Ask>) -> Vec<Vec<Ask>> {
-    let mut groups: Vec<(i64, Vec<Ask>)> = Vec::new();
+fn group_requests(asks: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
+    let mut groups: Vec<(i64, Vec<TaskDataRequest>)> = Vec::new();
     for ask in asks {
         match groups.last_mut() {
-            Some((rows, group)) if *rows + ask.rows <= PIECE => {
+            Some((rows, group)) if *rows + ask.rows <= ROWS_PER_FETCH => {
                 *rows += ask.rows;
                 group.push(ask);
             }
@@ -215,29 +229,35 @@ fn grouped(asks: Vec<Ask>) -> Vec<Vec<Ask>> {
 }
 
 /// The rows, each with its number within its task, in the order of these.
-fn read_answer(of: Of, ask: &Ask, answer: Value) -> Result<Vec<(i64, Row)>> {
+fn decode_task_data(
+    kind_of_data: TaskDataKind,
+    ask: &TaskDataRequest,
+    answer: Value,
+) -> Result<Vec<(i64, Row)>> {
     let found = decode_strings(answer)?;
-    match of {
-        Of::Attempts => {
+    match kind_of_data {
+        TaskDataKind::Attempts => {
             let (pairs, _) = found.as_chunks::<2>();
-            let mut attempts: Vec<(i64, Row)> =
-                pairs.iter().map(|[number, row]| attempt(ask.task, number, row)).collect::<Result<_>>()?;
+            let mut attempts: Vec<(i64, Row)> = pairs
+                .iter()
+                .map(|[number, row]| encode_attempt_row(ask.task, number, row))
+                .collect::<Result<_>>()?;
             attempts.sort_unstable_by_key(|(number, _)| *number);
             Ok(attempts)
         }
-        Of::Logs => {
+        TaskDataKind::Logs => {
             let line = |(n, json): (i64, &Vec<u8>)| {
                 let line: LogLine = rows::decode_json(json)?;
-                Ok((n, row_of_line(ask.task, n, line)))
+                Ok((n, encode_log_line_row(ask.task, n, line)))
             };
             (ask.first..).zip(&found).map(line).collect()
         }
     }
 }
 
-fn attempt(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, Row)> {
+fn encode_attempt_row(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, Row)> {
     let number = parse_number(number)?;
     let attempt = rows::decode_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
     let (started, ended, how) = (attempt.started_at, attempt.ended_at, end_code(attempt.end));
-    Ok((number, row![task, number, started, ended, how, attempt.error]))
+    Ok((number, copy_row![task, number, started, ended, how, attempt.error]))
 }

@@ -8,41 +8,41 @@ use smallvec::{SmallVec, smallvec};
 use crate::codec::{Member, MemberBuilder};
 use crate::keys::Index;
 
-pub(crate) type Place = (Index, Member);
+pub(crate) type IndexEntry = (Index, Member);
 /// Few tasks stand in more.
-type Places = SmallVec<[Place; 4]>;
+type IndexEntries = SmallVec<[IndexEntry; 4]>;
 
 /// The places of an unfinished task.
-pub(crate) fn of_live(live: &Live) -> Places {
+pub(crate) fn active_task_entries(live: &Live) -> IndexEntries {
     let (seq, number) = (live.seq.0, MemberBuilder::from_i64(live.seq.0).finish());
-    let mut places = Places::new();
+    let mut entries = IndexEntries::new();
     match live.phase {
-        Phase::Ready => places.push((Index::ReadyTasks(live.queue), ready_member(live))),
-        Phase::Locked => places.extend(held(live)),
-        phase => places.push((Index::waiting_tasks(live.queue, phase), number.clone())),
+        Phase::Ready => entries.push((Index::ReadyTasks(live.queue), ready_member(live))),
+        Phase::Locked => entries.extend(locked_task_entries(live)),
+        phase => entries.push((Index::waiting_tasks(live.queue, phase), number.clone())),
     }
     match live.phase {
-        Phase::Delayed => places
+        Phase::Delayed => entries
             .push((Index::DueTasks, MemberBuilder::from_i64(live.due().micros()).push_i64(seq).finish())),
-        Phase::Gated => places.extend(live.event.map(|event| {
+        Phase::Gated => entries.extend(live.event.map(|event| {
             (
                 Index::GatedTasks,
                 MemberBuilder::from_i64(event.as_i64()).push_i64(live.stage).push_i64(seq).finish(),
             )
         })),
-        Phase::Scheduled => places.push((Index::ScheduledTasks, number)),
-        Phase::Halted | Phase::Missing => places.push((Index::HaltedOrMissingTasks, number)),
+        Phase::Scheduled => entries.push((Index::ScheduledTasks, number)),
+        Phase::Halted | Phase::Missing => entries.push((Index::HaltedOrMissingTasks, number)),
         Phase::Blocked | Phase::Ready | Phase::Locked => {}
     }
     if let Some((lane, place)) = live.lane.zip(live.place) {
-        places.push((
+        entries.push((
             Index::LanePositions,
             MemberBuilder::from_i64(lane).push_i64(place).push_i64(seq).finish(),
         ));
     }
-    places.extend(live.crowd.and_then(|crowd| crowded(crowd, live)));
-    places.extend(late(live.life.late, live.event.map(|event| event.as_i64()), live.seq));
-    places
+    entries.extend(live.crowd.and_then(|crowd| concurrency_group_entry(crowd, live)));
+    entries.extend(late_task_entry(live.life.late, live.event.map(|event| event.as_i64()), live.seq));
+    entries
 }
 
 /// The member of a ready task: the greatest score first, then the least rank, then the oldest.
@@ -51,18 +51,18 @@ pub(crate) fn ready_member(live: &Live) -> Member {
     MemberBuilder::from_i64(-live.score).push_i64(live.rank).push_i64(live.seq.0).push_bytes(&bucket).finish()
 }
 
-fn held(live: &Live) -> Places {
-    let Some(lease) = live.lease() else { return Places::new() };
-    let mut places: Places =
+fn locked_task_entries(live: &Live) -> IndexEntries {
+    let Some(lease) = live.lease() else { return IndexEntries::new() };
+    let mut entries: IndexEntries =
         smallvec![(Index::LockedTasks(lease.node), MemberBuilder::from_i64(live.seq.0).finish())];
-    places.extend(lease.until.map(|until| {
+    entries.extend(lease.until.map(|until| {
         (Index::LeaseExpiries, MemberBuilder::from_i64(until.micros()).push_i64(live.seq.0).finish())
     }));
-    places
+    entries
 }
 
 /// In a crowd stand those that have their turn, and those that are blocked.
-fn crowded(crowd: i64, live: &Live) -> Option<Place> {
+fn concurrency_group_entry(crowd: i64, live: &Live) -> Option<IndexEntry> {
     let blocked = match live.phase {
         Phase::Ready | Phase::Scheduled | Phase::Locked => 0,
         Phase::Blocked => 1,
@@ -75,20 +75,20 @@ fn crowded(crowd: i64, live: &Live) -> Option<Place> {
 }
 
 /// The places of an ended task.
-pub(crate) fn of_past(past: &Past) -> Places {
+pub(crate) fn archived_task_entries(past: &Past) -> IndexEntries {
     let number = MemberBuilder::from_i64(past.seq.0).finish();
-    let mut places = Places::new();
+    let mut entries = IndexEntries::new();
     if past.status_code() == ERROR {
-        places.push((Index::FailedTasks, number.clone()));
+        entries.push((Index::FailedTasks, number.clone()));
     }
     if past.event.is_none() && past.key.is_none() {
-        places.push((Index::ArchivedSourceRuns, number));
+        entries.push((Index::ArchivedSourceRuns, number));
     }
-    places.extend(late(past.life.late, past.event.map(|event| event.as_i64()), past.seq));
-    places
+    entries.extend(late_task_entry(past.life.late, past.event.map(|event| event.as_i64()), past.seq));
+    entries
 }
 
-fn late(late: bool, event: Option<i64>, seq: TaskSeq) -> Option<Place> {
+fn late_task_entry(late: bool, event: Option<i64>, seq: TaskSeq) -> Option<IndexEntry> {
     event
         .filter(|_| late)
         .map(|event| (Index::LateTasks, MemberBuilder::from_i64(event).push_i64(seq.0).finish()))

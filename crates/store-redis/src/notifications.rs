@@ -18,13 +18,13 @@ use crate::reader_pool::ReaderPool;
 use crate::tables::RedisTables;
 
 /// The channel on which nodes tell each other. All databases of a server have the same channels.
-fn channel(endpoint: &Endpoint) -> Vec<u8> {
+fn channel_name(endpoint: &Endpoint) -> Vec<u8> {
     Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:news:{}", endpoint.database()))
 }
 
 /// Tells the others, as long as the store is open.
-pub(crate) async fn tell(news: Weak<News>, endpoint: Arc<Endpoint>) {
-    let channel = channel(&endpoint);
+pub(crate) async fn publish_notifications(news: Weak<News>, endpoint: Arc<Endpoint>) {
+    let channel = channel_name(&endpoint);
     let mut connection = None;
     loop {
         let Some(fresh) = news.upgrade() else { return };
@@ -54,24 +54,30 @@ async fn publish(
 }
 
 /// Listens for what others tell, and connects again when it is cut.
-pub(crate) async fn listen(news: Arc<News>, endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
+pub(crate) async fn listen_for_notifications(
+    news: Arc<News>,
+    endpoint: Arc<Endpoint>,
+    writer: Writer<RedisTables>,
+) {
     loop {
-        if let Err(error) = listen_once(&news, &endpoint, &writer).await {
+        if let Err(error) = listen_until_disconnected(&news, &endpoint, &writer).await {
             tracing::debug!(%error, "nobody listens to the other nodes for a moment");
         }
         tokio::time::sleep(RECONNECT).await;
     }
 }
 
-async fn listen_once(
+async fn listen_until_disconnected(
     news: &News,
     endpoint: &Endpoint,
     writer: &Writer<RedisTables>,
 ) -> Result<(), OpenError> {
     let mut wire = endpoint.connect_for_listening().await?;
-    let failed =
-        |error: redis::RedisError| OpenError::Failed { at: endpoint.place(), reason: error.to_string() };
-    wire.subscribe(channel(endpoint)).await.map_err(failed)?;
+    let failed = |error: redis::RedisError| OpenError::OperationFailed {
+        at: endpoint.display_location(),
+        reason: error.to_string(),
+    };
+    wire.subscribe(channel_name(endpoint)).await.map_err(failed)?;
     news.may_have_missed(writer);
     let mut messages = wire.on_message();
     while let Some(message) = messages.next().await {
@@ -84,28 +90,28 @@ async fn listen_once(
 
 /// What a look found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Glance {
+struct PolledState {
     head: EventId,
     version: i64,
-    others: bool,
+    has_peers: bool,
 }
 
 /// Looks by itself, so that nothing waits longer than that, whatever became of the listener.
-pub(crate) async fn look(news: Arc<News>, readers: ReaderPool, writer: Writer<RedisTables>) {
-    let mut before = Glance::default();
+pub(crate) async fn poll_for_changes(news: Arc<News>, readers: ReaderPool, writer: Writer<RedisTables>) {
+    let mut before = PolledState::default();
     loop {
         tokio::time::sleep(LOOK).await;
         let glance = readers.read_snapshot(|overlay, store_state| {
             let lively = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
             let (head, version) = (store_state.counters.last_event, store_state.commit_version.version);
-            Ok(Glance { head, version, others: lively > 1 })
+            Ok(PolledState { head, version, has_peers: lively > 1 })
         });
         let Ok(found) = glance.await else { continue };
-        news.others_are_there(found.others);
+        news.others_are_there(found.has_peers);
         if found.head > before.head {
             writer.tell(Signal::Journal(found.head));
         }
-        if found.version != before.version && found.others {
+        if found.version != before.version && found.has_peers {
             writer.tell(Signal::Work);
         }
         before = found;

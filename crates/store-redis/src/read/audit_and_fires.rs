@@ -15,7 +15,7 @@ use crate::rows;
 use crate::store_state::StoreState;
 
 /// The newest first.
-pub(crate) fn deeds(
+pub(crate) fn list_audit_entries(
     overlay: &TransactionOverlay,
     before: Option<i64>,
     limit: usize,
@@ -29,16 +29,16 @@ pub(crate) fn deeds(
     numbers.truncate(limit);
     let row = |n: &i64| CacheFetch::Row(Table::AuditEntries, decimal_field(*n));
     overlay.fetch(numbers.iter().map(row).collect())?;
-    let mut deeds = Vec::with_capacity(numbers.len());
+    let mut entries = Vec::with_capacity(numbers.len());
     for n in numbers {
         let row = overlay.read_row(Table::AuditEntries, n.to_string())?;
-        deeds.extend(row.map(|row| rows::decode_audit_entry(&row)).transpose()?.map(|deed| (n, deed)));
+        entries.extend(row.map(|row| rows::decode_audit_entry(&row)).transpose()?.map(|deed| (n, deed)));
     }
-    Ok(deeds)
+    Ok(entries)
 }
 
 /// The latest first.
-pub(crate) fn fires(
+pub(crate) fn list_fires(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
     schedule: &ScheduleName,

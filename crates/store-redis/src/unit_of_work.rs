@@ -18,20 +18,20 @@ use uuid::Uuid;
 use crate::Redis;
 use crate::connect::Endpoint;
 use crate::connection::{BlockingConnection, CommandArgs, args, to_arg};
-use crate::error::{explain, is_broken};
+use crate::error::{is_connection_fault, store_error_from_fault};
 use crate::keys::{Keys, object_name};
-use crate::outbox::element;
+use crate::outbox::encode_entry;
 use crate::overlay::{decode_integer, decode_list, decode_text_reply};
 use crate::script;
 
 /// How long it is remembered that a unit was done: longer than its answer is waited for.
-const REMEMBERED: &str = "600000";
+const DEDUPLICATION_TTL_MS: &str = "600000";
 /// How long a unit whose answer was lost is sent again.
-const PERSISTENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(100);
+const RESEND_WINDOW: Duration = Duration::from_secs(10);
+const RESEND_DELAY: Duration = Duration::from_millis(100);
 
 /// What begins or ends a transaction, takes the connection for itself, or concerns more than keys.
-const NOT_HERE: [&str; 20] = [
+const FORBIDDEN_COMMANDS: [&str; 20] = [
     "MULTI",
     "EXEC",
     "DISCARD",
@@ -54,18 +54,18 @@ const NOT_HERE: [&str; 20] = [
     "SHUTDOWN",
 ];
 
-type Worked = Result<Vec<NewEvent>, BoxError>;
+type WorkResult = Result<Vec<NewEvent>, BoxError>;
 
 /// Connections for units of work.
 #[derive(Clone, Debug)]
-pub(crate) struct Units {
+pub(crate) struct UnitOfWorkRunner {
     endpoint: Arc<Endpoint>,
-    idle: Arc<Mutex<Vec<BlockingConnection>>>,
+    idle_connections: Arc<Mutex<Vec<BlockingConnection>>>,
 }
 
-impl Units {
+impl UnitOfWorkRunner {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
-        Self { endpoint, idle: Arc::default() }
+        Self { endpoint, idle_connections: Arc::default() }
     }
 }
 
@@ -74,29 +74,30 @@ impl Redis {
     /// nothing has happened.
     pub async fn transact<F>(&self, work: F) -> Result<(), TransactError>
     where
-        F: FnOnce(&mut dyn Sql) -> Worked + Send + 'static,
+        F: FnOnce(&mut dyn Sql) -> WorkResult + Send + 'static,
     {
         if let Some(reason) = self.full() {
             return Err(StoreError::Unavailable(reason).into());
         }
-        let units = self.units.clone();
-        let done = tokio::task::spawn_blocking(move || units.transact(work));
+        let units = self.unit_of_work_runner.clone();
+        let done = tokio::task::spawn_blocking(move || units.run_work(work));
         done.await.unwrap_or_else(|error| Err(TransactError::Work(error.into())))
     }
 }
 
-impl Units {
-    fn transact(&self, work: impl FnOnce(&mut dyn Sql) -> Worked) -> Result<(), TransactError> {
+impl UnitOfWorkRunner {
+    fn run_work(&self, work: impl FnOnce(&mut dyn Sql) -> WorkResult) -> Result<(), TransactError> {
         let keys = Keys::new(self.endpoint.prefix());
-        let mut gathered = Gathered { commands: vec![], ours: keys.with_prefix("pointsman:") };
-        let worked = catch_unwind(AssertUnwindSafe(|| work(&mut gathered)));
+        let mut collected =
+            CommandCollector { commands: vec![], reserved_prefix: keys.with_prefix("pointsman:") };
+        let worked = catch_unwind(AssertUnwindSafe(|| work(&mut collected)));
         let worked = worked.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
         let events = worked.map_err(TransactError::Work)?;
-        let args = unit_of_work_command(&keys, &gathered.commands, &events).map_err(TransactError::Work)?;
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let args = unit_of_work_command(&keys, &collected.commands, &events).map_err(TransactError::Work)?;
+        let idle = self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = idle.unwrap_or_else(|| BlockingConnection::new(self.endpoint.clone()));
-        let done = send(&connection, &args, &gathered.commands);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        let done = send_until_answered(&connection, &args, &collected.commands);
+        self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         done
     }
 }
@@ -107,7 +108,7 @@ fn unit_of_work_command(
     events: &[NewEvent],
 ) -> Result<CommandArgs, BoxError> {
     let done = keys.with_prefix(&format!("pointsman:unit:{}", Uuid::new_v4()));
-    let mut arguments = args![keys.with_prefix(""), REMEMBERED, commands.len().to_string()];
+    let mut arguments = args![keys.with_prefix(""), DEDUPLICATION_TTL_MS, commands.len().to_string()];
     for command in commands {
         arguments.push(to_arg(command.len().to_string()));
         arguments.extend(command.iter().cloned());
@@ -115,13 +116,13 @@ fn unit_of_work_command(
     for event in events {
         let key =
             event.key.as_ref().ok_or("on Redis an event of a unit of work needs a key: it is left there")?;
-        arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), element(event)?]);
+        arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), encode_entry(event)?]);
     }
     Ok(script::UNIT.call(vec![done, keys.with_prefix("objects.with.events")], arguments))
 }
 
 /// Sends it until there is an answer: Redis knows what it has done.
-fn send(
+fn send_until_answered(
     connection: &BlockingConnection,
     args: &CommandArgs,
     commands: &[CommandArgs],
@@ -130,20 +131,25 @@ fn send(
     let answer = loop {
         match connection.execute(args.clone()) {
             Ok(answer) => break answer,
-            Err(fault) if is_broken(&fault) && begun.elapsed() < PERSISTENCE => std::thread::sleep(PAUSE),
-            Err(fault) if is_broken(&fault) => {
-                return Err(TransactError::Unknown(explain(&fault).to_string()));
+            Err(fault) if is_connection_fault(&fault) && begun.elapsed() < RESEND_WINDOW => {
+                std::thread::sleep(RESEND_DELAY)
             }
-            Err(fault) => return Err(TransactError::Store(explain(&fault))),
+            Err(fault) if is_connection_fault(&fault) => {
+                return Err(TransactError::Unknown(store_error_from_fault(&fault).to_string()));
+            }
+            Err(fault) => return Err(TransactError::Store(store_error_from_fault(&fault))),
         }
     };
-    refused(answer, commands)
-        .map_err(|fault| TransactError::Store(explain(&fault)))?
+    refused_command(answer, commands)
+        .map_err(|fault| TransactError::Store(store_error_from_fault(&fault)))?
         .map_or(Ok(()), |refused| Err(TransactError::Work(refused.into())))
 }
 
 /// The command that Redis refused, if there is one.
-fn refused(answer: redis::Value, commands: &[CommandArgs]) -> pointsman_store::Result<Option<SqlError>> {
+fn refused_command(
+    answer: redis::Value,
+    commands: &[CommandArgs],
+) -> pointsman_store::Result<Option<SqlError>> {
     let mut parts = decode_list(answer)?.into_iter();
     let number = decode_integer(parts.next().unwrap_or(redis::Value::Nil))?;
     if number == 0 {
@@ -159,23 +165,23 @@ fn refused(answer: redis::Value, commands: &[CommandArgs]) -> pointsman_store::R
 }
 
 /// The commands of a unit of work.
-struct Gathered {
+struct CommandCollector {
     commands: Vec<CommandArgs>,
     /// What the store's own keys begin with.
-    ours: Vec<u8>,
+    reserved_prefix: Vec<u8>,
 }
 
-impl Sql for Gathered {
+impl Sql for CommandCollector {
     fn execute(&mut self, command: &str, parameters: &[Value]) -> Result<usize, SqlError> {
         let mut args: CommandArgs = command.split_whitespace().map(to_arg).collect();
         let Some(verb) = args.first().map(|verb| String::from_utf8_lossy(verb).to_ascii_uppercase()) else {
             return Err(SqlError::Refused("this is no command".into()));
         };
-        if NOT_HERE.contains(&verb.as_str()) {
+        if FORBIDDEN_COMMANDS.contains(&verb.as_str()) {
             return Err(SqlError::TransactionControl(verb));
         }
-        args.extend(parameters.iter().map(parameter));
-        if args.iter().any(|word| word.starts_with(&self.ours)) {
+        args.extend(parameters.iter().map(encode_parameter));
+        if args.iter().any(|word| word.starts_with(&self.reserved_prefix)) {
             return Err(SqlError::OurTables);
         }
         self.commands.push(args);
@@ -189,7 +195,7 @@ impl Sql for Gathered {
     }
 }
 
-fn parameter(value: &Value) -> Vec<u8> {
+fn encode_parameter(value: &Value) -> Vec<u8> {
     match value {
         Value::Null => Vec::new(),
         Value::Integer(number) => to_arg(number.to_string()),

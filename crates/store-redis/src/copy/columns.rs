@@ -9,12 +9,12 @@ use pointsman_store::row::{Live, Numbered, Past, Phase, level_code, level_of, re
 use pointsman_store::transfer::Row;
 use pointsman_store::views::{EventColumns, context_text};
 
-use super::cells::{Cells, row};
+use super::cells::{RowCells, copy_row};
 use crate::rows::JournaledEvent;
 
-pub(super) fn row_of_event(JournaledEvent { event, first_task, tasks }: JournaledEvent) -> Result<Row> {
+pub(super) fn encode_event_row(JournaledEvent { event, first_task, tasks }: JournaledEvent) -> Result<Row> {
     let context = context_text(&event)?;
-    Ok(row![
+    Ok(copy_row![
         event.id,
         event.prev,
         event.kind.as_str(),
@@ -31,7 +31,7 @@ pub(super) fn row_of_event(JournaledEvent { event, first_task, tasks }: Journale
     ])
 }
 
-pub(super) fn event_of(mut cells: Cells) -> Result<JournaledEvent> {
+pub(super) fn decode_event_row(mut cells: RowCells) -> Result<JournaledEvent> {
     let (id, prev, kind) = (cells.number()?, cells.optional_number()?, cells.text()?);
     let (key, sub, tenant) = (cells.optional_text()?, cells.optional_text()?, cells.text()?);
     let (value, context) = (cells.text()?, cells.optional_text()?);
@@ -46,7 +46,7 @@ pub(super) fn event_of(mut cells: Cells) -> Result<JournaledEvent> {
         context: context.as_deref(),
         cause_event: cells.optional_number()?,
         cause_task: cells.optional_number()?,
-        depth: cells.small()?,
+        depth: cells.bounded_number()?,
     };
     Ok(JournaledEvent {
         event: columns.event()?,
@@ -56,9 +56,9 @@ pub(super) fn event_of(mut cells: Cells) -> Result<JournaledEvent> {
 }
 
 /// Its due time stands there also if it has its turn, and does not tell it any more.
-pub(super) fn row_of_live(live: Live, due: Timestamp) -> Row {
+pub(super) fn encode_active_task_row(live: Live, due: Timestamp) -> Row {
     let lease = live.lease();
-    row![
+    copy_row![
         live.seq,
         live.queue,
         live.event,
@@ -90,7 +90,7 @@ pub(super) fn row_of_live(live: Live, due: Timestamp) -> Row {
     ]
 }
 
-pub(super) fn live_of(mut cells: Cells) -> Result<(Live, Timestamp)> {
+pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(Live, Timestamp)> {
     let (seq, queue, event, order) =
         (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?, cells.optional_number()?);
     let phase = Phase::from_code(cells.number()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
@@ -102,7 +102,8 @@ pub(super) fn live_of(mut cells: Cells) -> Result<(Live, Timestamp)> {
     );
     let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
     let (score, rank, due) = (cells.number()?, cells.number()?, cells.time()?);
-    let (attempt, retries, crashes, late) = (cells.small()?, cells.small()?, cells.small()?, cells.flag()?);
+    let (attempt, retries, crashes, late) =
+        (cells.bounded_number()?, cells.bounded_number()?, cells.bounded_number()?, cells.flag()?);
     let (node, fence, until, started) =
         (cells.optional_number()?, cells.optional_number()?, cells.optional_time()?, cells.optional_time()?);
     let (prev_sent, planned, created) = (cells.optional_event()?, cells.optional_time()?, cells.time()?);
@@ -138,9 +139,9 @@ pub(super) fn live_of(mut cells: Cells) -> Result<(Live, Timestamp)> {
     Ok((live, due))
 }
 
-pub(super) fn row_of_past(past: Past) -> Row {
+pub(super) fn encode_archived_task_row(past: Past) -> Row {
     let (status, reason) = (past.status_code(), past.life.state.reason().map(reason_code));
-    row![
+    copy_row![
         past.seq,
         past.queue,
         past.event,
@@ -166,16 +167,16 @@ pub(super) fn row_of_past(past: Past) -> Row {
     ]
 }
 
-pub(super) fn past_of(mut cells: Cells) -> Result<Past> {
+pub(super) fn decode_archived_task_row(mut cells: RowCells) -> Result<Past> {
     let (seq, queue, event) = (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?);
     let (collection, key) = (cells.text()?, cells.optional_text()?);
     let state = Past::state(cells.number()?, cells.optional_number()?)?;
     let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
     let life = Life {
         state,
-        attempt: cells.small()?,
-        retries: cells.small()?,
-        crashes: cells.small()?,
+        attempt: cells.bounded_number()?,
+        retries: cells.bounded_number()?,
+        crashes: cells.bounded_number()?,
         late: cells.flag()?,
         laned: cells.flag()?,
         ordered: false,
@@ -200,8 +201,8 @@ pub(super) fn past_of(mut cells: Cells) -> Result<Past> {
     })
 }
 
-pub(super) fn row_of_order(Numbered { n, order }: Numbered) -> Row {
-    row![
+pub(super) fn encode_order_row(Numbered { n, order }: Numbered) -> Row {
+    copy_row![
         n,
         order.key.to_string(),
         order.key.chain.as_str(),
@@ -222,12 +223,12 @@ pub(super) fn row_of_order(Numbered { n, order }: Numbered) -> Row {
     ]
 }
 
-pub(super) fn order_of(mut cells: Cells) -> Result<Numbered> {
+pub(super) fn decode_order_row(mut cells: RowCells) -> Result<Numbered> {
     let (n, key, _chain, node) = (cells.number()?, cells.text()?, cells.text()?, cells.text()?);
     let (tenant, value, priority) = (cells.tenant()?, cells.text()?, cells.number()?);
     let (planned, created, started) = (cells.optional_time()?, cells.time()?, cells.optional_time()?);
     let (suspended, task) = (cells.flag()?, cells.optional_number()?.map(TaskSeq));
-    let (event, depth) = (cells.optional_event()?, cells.small()?);
+    let (event, depth) = (cells.optional_event()?, cells.bounded_number()?);
     let order = Order {
         key: key.parse().map_err(Fault::damaged)?,
         tenant,
@@ -248,12 +249,12 @@ pub(super) fn order_of(mut cells: Cells) -> Result<Numbered> {
     Ok(Numbered { n, order })
 }
 
-pub(super) fn row_of_ended_order(order: EndedOrder) -> Row {
+pub(super) fn encode_ended_order_row(order: EndedOrder) -> Row {
     let EndedOrder { key, tenant, outcome, node, ended } = order;
-    row![key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended]
+    copy_row![key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended]
 }
 
-pub(super) fn ended_order_of(mut cells: Cells) -> Result<EndedOrder> {
+pub(super) fn decode_ended_order_row(mut cells: RowCells) -> Result<EndedOrder> {
     Ok(EndedOrder {
         key: cells.text()?.parse().map_err(Fault::damaged)?,
         tenant: cells.tenant()?,
@@ -263,13 +264,13 @@ pub(super) fn ended_order_of(mut cells: Cells) -> Result<EndedOrder> {
     })
 }
 
-pub(super) fn row_of_rule(rule: Rule) -> Row {
+pub(super) fn encode_rule_row(rule: Rule) -> Row {
     let name = rule.place.name().to_string();
     let tenant = rule.tenant.as_ref().map_or("", Tenant::as_str);
-    row![rule.kind.as_str(), rule.place.space(), name, tenant, rule.by, rule.reason, rule.since]
+    copy_row![rule.kind.as_str(), rule.place.space(), name, tenant, rule.by, rule.reason, rule.since]
 }
 
-pub(super) fn rule_of(mut cells: Cells) -> Result<Rule> {
+pub(super) fn decode_rule_row(mut cells: RowCells) -> Result<Rule> {
     let (kind, space, name, tenant) = (cells.text()?, cells.text()?, cells.text()?, cells.text()?);
     let kind = RuleKind::ALL.into_iter().find(|known| known.as_str() == kind);
     let tenant = Some(tenant).filter(|name| !name.is_empty());
@@ -283,12 +284,12 @@ pub(super) fn rule_of(mut cells: Cells) -> Result<Rule> {
     })
 }
 
-pub(super) fn row_of_line(task: TaskSeq, n: i64, line: LogLine) -> Row {
-    row![task, n, line.time, level_code(line.level), line.message]
+pub(super) fn encode_log_line_row(task: TaskSeq, n: i64, line: LogLine) -> Row {
+    copy_row![task, n, line.time, level_code(line.level), line.message]
 }
 
 /// A line, and whose it is. Its number is its place in the log.
-pub(super) fn line_of(mut cells: Cells) -> Result<(TaskSeq, LogLine)> {
+pub(super) fn decode_log_line_row(mut cells: RowCells) -> Result<(TaskSeq, LogLine)> {
     let (task, _n, time) = (TaskSeq(cells.number()?), cells.number()?, cells.time()?);
     Ok((task, LogLine { time, level: level_of(cells.number()?), message: cells.text()? }))
 }

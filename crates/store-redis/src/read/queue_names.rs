@@ -13,18 +13,18 @@ use crate::overlay::{CacheFetch, TransactionOverlay};
 
 /// What a queue is called.
 #[derive(Clone, Debug)]
-pub(super) struct Name {
+pub(super) struct QueueName {
     pub(super) handler: HandlerName,
     pub(super) tenant: Tenant,
     pub(super) of: QueueOf,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Names(HashMap<QueueId, Name>);
+pub(super) struct QueueNameCache(HashMap<QueueId, QueueName>);
 
-impl Names {
+impl QueueNameCache {
     /// Sees to it that these are known.
-    pub(super) fn learn(
+    pub(super) fn resolve(
         &mut self,
         overlay: &TransactionOverlay,
         queues: impl Iterator<Item = QueueId>,
@@ -32,21 +32,21 @@ impl Names {
         let mut unknown: Vec<QueueId> = queues.filter(|id| !self.0.contains_key(id)).collect();
         unknown.sort_unstable();
         unknown.dedup();
-        foresee(overlay, &unknown)?;
+        prefetch_queues_and_handlers(overlay, &unknown)?;
         for id in unknown {
             let (handler, queue) = overlay.read_queue_with_handler(id)?;
-            self.0.insert(id, Name { handler, tenant: queue.tenant, of: queue.of });
+            self.0.insert(id, QueueName { handler, tenant: queue.tenant, of: queue.of });
         }
         Ok(())
     }
 
-    pub(super) fn get(&self, queue: QueueId) -> Result<&Name> {
+    pub(super) fn get(&self, queue: QueueId) -> Result<&QueueName> {
         self.0.get(&queue).ok_or_else(|| Fault::damaged(format!("no queue {queue}")))
     }
 }
 
 /// What is to be looked at of queues.
-pub(super) fn questions(queues: &[QueueId]) -> Vec<CacheFetch> {
+pub(super) fn queue_fetches(queues: &[QueueId]) -> Vec<CacheFetch> {
     let row = |id: &QueueId| {
         let field = decimal_field(*id);
         [CacheFetch::Row(Table::Queues, field.clone()), CacheFetch::Row(Table::QueueCounts, field)]
@@ -55,8 +55,8 @@ pub(super) fn questions(queues: &[QueueId]) -> Vec<CacheFetch> {
 }
 
 /// Looks at these queues, and then at their handlers.
-pub(super) fn foresee(overlay: &TransactionOverlay, queues: &[QueueId]) -> Result<()> {
-    overlay.fetch(questions(queues))?;
+pub(super) fn prefetch_queues_and_handlers(overlay: &TransactionOverlay, queues: &[QueueId]) -> Result<()> {
+    overlay.fetch(queue_fetches(queues))?;
     let mut handlers = Vec::new();
     for id in queues {
         handlers.extend(overlay.read_queue(*id)?.map(|queue| queue.handler));

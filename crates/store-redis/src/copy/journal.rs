@@ -4,29 +4,29 @@ use pointsman_core::{EventId, TaskSeq};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::transfer::{Cell, Page, Place, Row};
 
-use super::RedisMove;
-use super::cells::row;
-use super::columns::row_of_event;
+use super::RedisStoreCopy;
+use super::cells::copy_row;
+use super::columns::encode_event_row;
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::Index;
 use crate::overlay::{Bytes, decode_integer, decode_journal_entries, decode_strings, end_of_prefix};
-use crate::read::Chunk;
+use crate::read::ChunkSize;
 use crate::rows::{self, JournaledEvent};
 
 /// Forgotten events that lie there all the same, and how many of them unfinished tasks need.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Old {
-    lying: u64,
+pub(super) struct ExpiredEventCounts {
+    stored: u64,
     needed: u64,
 }
 
-impl RedisMove {
+impl RedisStoreCopy {
     /// The one row of the section. The newest event is told by the journal: an id may have been given that no event has got.
-    pub(super) fn counters(&mut self) -> Result<Row> {
-        let store_state = self.store_state()?;
+    pub(super) fn read_counters(&mut self) -> Result<Row> {
+        let store_state = self.read_store_state()?;
         let counters = store_state.counters;
-        let (all, old) = (self.journal_length()?, self.old()?);
+        let (all, old) = (self.journal_length()?, self.count_expired_events()?);
         let newest = decode_journal_entries(self.execute(args![
             "XREVRANGE",
             self.keys().journal_key(),
@@ -36,8 +36,8 @@ impl RedisMove {
             "1"
         ])?)?;
         let newest = newest.first().map_or(EventId::ZERO, |(id, _)| *id);
-        let seen = i64::try_from(all - old.lying).map_err(Fault::damaged)?;
-        Ok(row![
+        let seen = i64::try_from(all - old.stored).map_err(Fault::damaged)?;
+        Ok(copy_row![
             self.overlay().read_number("realm")?.cast_signed(),
             self.overlay().read_number("salt")?.cast_signed(),
             newest.max(counters.forgotten),
@@ -53,56 +53,62 @@ impl RedisMove {
     }
 
     pub(super) fn count_events(&mut self) -> Result<u64> {
-        let old = self.old()?;
-        Ok(self.journal_length()? - old.lying + old.needed)
+        let old = self.count_expired_events()?;
+        Ok(self.journal_length()? - old.stored + old.needed)
     }
 
     fn journal_length(&self) -> Result<u64> {
         Ok(decode_integer(self.execute(args!["XLEN", self.keys().journal_key()])?)?.unsigned_abs())
     }
 
-    fn old(&mut self) -> Result<Old> {
-        if let Some(old) = self.seen.old {
+    fn count_expired_events(&mut self) -> Result<ExpiredEventCounts> {
+        if let Some(old) = self.cached_counts.expired_events {
             return Ok(old);
         }
-        let forgotten = self.store_state()?.counters.forgotten;
-        let (mut old, mut after, mut chunk) = (Old::default(), EventId::ZERO, Chunk::of(usize::MAX));
+        let forgotten = self.read_store_state()?.counters.forgotten;
+        let (mut old, mut after, mut chunk) =
+            (ExpiredEventCounts::default(), EventId::ZERO, ChunkSize::for_limit(usize::MAX));
         while after < forgotten {
-            let found = self.events_behind(after, forgotten, chunk)?;
+            let found = self.read_events_after(after, forgotten, chunk)?;
             let Some((last, _)) = found.last() else { break };
             after = *last;
-            chunk = chunk.after(weight(&found));
-            old.lying += found.len() as u64;
-            old.needed += self.needed(found)?.len() as u64;
+            chunk = chunk.next_after(total_bytes(&found));
+            old.stored += found.len() as u64;
+            old.needed += self.filter_needed_events(found)?.len() as u64;
         }
-        self.seen.old = Some(old);
+        self.cached_counts.expired_events = Some(old);
         Ok(old)
     }
 
     /// Events that are not forgotten, and those that are but unfinished tasks need them.
     pub(super) fn read_journal(&self, after: Option<&Place>) -> Result<Page> {
-        let forgotten = self.store_state()?.counters.forgotten;
+        let forgotten = self.read_store_state()?.counters.forgotten;
         let after = after.and_then(|place| place.first()).and_then(Cell::number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
-        let (mut page, mut chunk) = (Page::default(), Chunk::of(usize::MAX));
+        let (mut page, mut chunk) = (Page::default(), ChunkSize::for_limit(usize::MAX));
         while !page.is_full() {
-            let mut found = self.events_behind(after, EventId::MAX, chunk)?;
+            let mut found = self.read_events_after(after, EventId::MAX, chunk)?;
             let Some((last, _)) = found.last() else { break };
             after = *last;
-            chunk = chunk.after(weight(&found));
+            chunk = chunk.next_after(total_bytes(&found));
             let young = found.split_off(found.partition_point(|(id, _)| *id <= forgotten));
-            let mut events = self.needed(found)?;
+            let mut events = self.filter_needed_events(found)?;
             for (id, bytes) in &young {
                 events.push(rows::decode_event(*id, bytes)?);
             }
             for event in events {
-                page.push(row![event.event.id], row_of_event(event)?);
+                page.push(copy_row![event.event.id], encode_event_row(event)?);
             }
         }
         Ok(page)
     }
 
-    fn events_behind(&self, after: EventId, last: EventId, chunk: Chunk) -> Result<Vec<(EventId, Bytes)>> {
+    fn read_events_after(
+        &self,
+        after: EventId,
+        last: EventId,
+        chunk: ChunkSize,
+    ) -> Result<Vec<(EventId, Bytes)>> {
         let (from, to) = (format!("({after}-0"), format!("{last}-0"));
         decode_journal_entries(self.execute(args![
             "XRANGE",
@@ -110,12 +116,12 @@ impl RedisMove {
             from,
             to,
             "COUNT",
-            chunk.size().to_string()
+            chunk.rows().to_string()
         ])?)
     }
 
     /// Those of these that unfinished tasks need.
-    fn needed(&self, events: Vec<(EventId, Bytes)>) -> Result<Vec<JournaledEvent>> {
+    fn filter_needed_events(&self, events: Vec<(EventId, Bytes)>) -> Result<Vec<JournaledEvent>> {
         if events.is_empty() {
             return Ok(vec![]);
         }
@@ -150,6 +156,6 @@ impl RedisMove {
     }
 }
 
-fn weight(events: &[(EventId, Bytes)]) -> usize {
+fn total_bytes(events: &[(EventId, Bytes)]) -> usize {
     events.iter().map(|(_, bytes)| bytes.len()).sum()
 }

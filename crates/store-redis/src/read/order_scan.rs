@@ -11,7 +11,7 @@ use pointsman_store::error::Result;
 use pointsman_store::row::Numbered;
 use pointsman_store::views::key_range;
 
-use super::Chunk;
+use super::ChunkSize;
 use crate::codec::{Member, decimal_field};
 use crate::keys::{Index, Table, order_field, order_key_of_field};
 use crate::lookup::parse_number;
@@ -19,18 +19,18 @@ use crate::overlay::{CacheFetch, TransactionOverlay, Way};
 use crate::rows;
 
 /// The orders of a path and a tenant, by key.
-pub(super) struct Walk<'a> {
+pub(super) struct OrderScan<'a> {
     overlay: &'a TransactionOverlay,
     path: &'a PathFilter,
     tenant: Option<&'a Tenant>,
     /// From where on, and up to where.
     from: Bound<Member>,
     to: String,
-    chunk: Chunk,
-    done: bool,
+    chunk: ChunkSize,
+    is_exhausted: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> OrderScan<'a> {
     pub(super) fn new(
         overlay: &'a TransactionOverlay,
         path: &'a PathFilter,
@@ -43,34 +43,34 @@ impl<'a> Walk<'a> {
             Some(after) if after.as_slice() >= low.as_bytes() => Bound::Excluded(after),
             Some(_) | None => Bound::Included(low.into_bytes().into()),
         };
-        Self { overlay, path, tenant, from, to, chunk: Chunk::of(wanted), done: false }
+        Self { overlay, path, tenant, from, to, chunk: ChunkSize::for_limit(wanted), is_exhausted: false }
     }
 
     /// The next ones, with their tasks looked at. There may be more even if these are none.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<Order>>> {
-        if self.done {
+    pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<Order>>> {
+        if self.is_exhausted {
             return Ok(None);
         }
         self.overlay.clear();
         let lower = self.from.as_ref().map(Member::as_slice);
         let bounds = (lower, Bound::Excluded(self.to.as_bytes()));
-        let mut keys = self.overlay.read_members(&Index::OrderKeys, bounds, Way::Up, self.chunk.size())?;
-        self.done = keys.len() < self.chunk.size();
+        let mut keys = self.overlay.read_members(&Index::OrderKeys, bounds, Way::Up, self.chunk.rows())?;
+        self.is_exhausted = keys.len() < self.chunk.rows();
         if let Some(last) = keys.last() {
             self.from = Bound::Excluded(last.clone());
         }
         keys.retain(|field| {
             str::from_utf8(order_key_of_field(field)).is_ok_and(|key| self.path.matches(key))
         });
-        let numbers = numbers_of(self.overlay, keys)?;
-        let mut orders = orders_of(self.overlay, &numbers)?;
-        self.chunk = self.chunk.after(orders.iter().map(|order| order.value.as_str().len()).sum());
+        let numbers = read_order_numbers(self.overlay, keys)?;
+        let mut orders = read_orders(self.overlay, &numbers)?;
+        self.chunk = self.chunk.next_after(orders.iter().map(|order| order.value.as_str().len()).sum());
         orders.retain(|order| self.tenant.is_none_or(|tenant| order.tenant == *tenant));
-        with_tasks(self.overlay, orders).map(Some)
+        set_running_flags(self.overlay, orders).map(Some)
     }
 }
 
-fn numbers_of(overlay: &TransactionOverlay, keys: Vec<Member>) -> Result<Vec<i64>> {
+fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<Member>) -> Result<Vec<i64>> {
     let name = |key: &Member| CacheFetch::Row(Table::OrderNumbers, key.clone());
     overlay.fetch(keys.iter().map(name).collect())?;
     let mut numbers = Vec::with_capacity(keys.len());
@@ -80,7 +80,7 @@ fn numbers_of(overlay: &TransactionOverlay, keys: Vec<Member>) -> Result<Vec<i64
     Ok(numbers)
 }
 
-fn orders_of(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Order>> {
+fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Order>> {
     let row = |n: &i64| CacheFetch::Row(Table::Orders, decimal_field(*n));
     overlay.fetch(numbers.iter().map(row).collect())?;
     let mut orders = Vec::with_capacity(numbers.len());
@@ -93,7 +93,7 @@ fn orders_of(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Order>
 }
 
 /// Whether an order runs is told by its task.
-fn with_tasks(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Vec<Order>> {
+fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Vec<Order>> {
     let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task).collect();
     overlay.prefetch_active_tasks(&tasks)?;
     for order in &mut orders {
@@ -104,29 +104,29 @@ fn with_tasks(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Ve
 }
 
 /// Where all orders stand: chain and node of each.
-pub(super) struct Nodes<'s> {
+pub(super) struct OrderNodeScan<'s> {
     overlay: &'s TransactionOverlay,
     after: Member,
-    chunk: Chunk,
-    done: bool,
+    chunk: ChunkSize,
+    is_exhausted: bool,
 }
 
-impl<'s> Nodes<'s> {
+impl<'s> OrderNodeScan<'s> {
     pub(super) fn new(overlay: &'s TransactionOverlay) -> Self {
-        Self { overlay, after: Member::new(), chunk: Chunk::of(usize::MAX), done: false }
+        Self { overlay, after: Member::new(), chunk: ChunkSize::for_limit(usize::MAX), is_exhausted: false }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Vec<(String, NodeId)>>> {
-        if self.done {
+    pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<(String, NodeId)>>> {
+        if self.is_exhausted {
             return Ok(None);
         }
         self.overlay.clear();
         let bounds = (Bound::Excluded(&*self.after), Bound::Unbounded);
-        let members = self.overlay.read_members(&Index::OrdersByChain, bounds, Way::Up, self.chunk.size())?;
-        self.done = members.len() < self.chunk.size();
+        let members = self.overlay.read_members(&Index::OrdersByChain, bounds, Way::Up, self.chunk.rows())?;
+        self.is_exhausted = members.len() < self.chunk.rows();
         self.after = members.last().cloned().unwrap_or_default();
-        let orders = orders_of(self.overlay, &TransactionOverlay::decode_last_numbers(&members)?)?;
-        self.chunk = self.chunk.after(orders.iter().map(|order| order.value.as_str().len()).sum());
+        let orders = read_orders(self.overlay, &TransactionOverlay::decode_last_numbers(&members)?)?;
+        self.chunk = self.chunk.next_after(orders.iter().map(|order| order.value.as_str().len()).sum());
         Ok(Some(orders.into_iter().map(|order| (order.key.chain.to_string(), order.node)).collect()))
     }
 }

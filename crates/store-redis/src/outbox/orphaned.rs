@@ -1,0 +1,69 @@
+//! Objects with events that nobody looks at: they were never put in line, or whoever holds them is dead and does not know
+//! of it. Sweeping finds the latter; the former may be somebody else's lists, so that it is for people to see to them.
+
+use std::collections::BTreeSet;
+
+use crate::connect::shell_quote;
+use crate::connection::{CommandArgs, args};
+use crate::keys::Keys;
+
+/// So many objects are looked at in one go.
+const OBJECTS_PER_SCRIPT_CALL: usize = 200;
+/// So many objects are put in line by one command.
+pub(crate) const MAX_QUEUED_PER_COMMAND: usize = 10;
+/// What the keys look like that tell of such objects.
+pub(crate) const OUTBOX_KEY_PATTERN: &str = "*:event*";
+const ORPHANED_OBJECTS_SCRIPT: &str = include_str!("../lua/stray.lua");
+
+pub(crate) type ObjectNames = BTreeSet<Vec<u8>>;
+
+/// The object that a key of document 001 tells of.
+pub(crate) fn object_of_outbox_key(name: &[u8]) -> Option<Vec<u8>> {
+    name.strip_suffix(b":events").or_else(|| name.strip_suffix(b":event.worker")).map(<[u8]>::to_vec)
+}
+
+/// Asks which of these objects have events that nobody looks at, unless they are in line; a few with each command.
+pub(crate) fn orphaned_objects_commands(keys: &Keys, objects: &ObjectNames) -> Vec<CommandArgs> {
+    let objects = Vec::from_iter(objects.iter().cloned());
+    let ask = |some: &[Vec<u8>]| {
+        let script = args![
+            "EVAL_RO",
+            ORPHANED_OBJECTS_SCRIPT,
+            "1",
+            keys.with_prefix("objects.with.events"),
+            keys.with_prefix("")
+        ];
+        [&script, some].concat()
+    };
+    objects.chunks(OBJECTS_PER_SCRIPT_CALL).map(ask).collect()
+}
+
+/// The command that puts the first of these objects in line, if redis-cli is called so.
+pub(crate) fn enqueue_objects_command(call: &str, keys: &Keys, strays: &ObjectNames) -> String {
+    let names: Vec<String> =
+        strays.iter().take(MAX_QUEUED_PER_COMMAND).map(|object| shell_quote(object)).collect();
+    format!("{call} LPUSH {} {}", shell_quote(&keys.with_prefix("objects.with.events")), names.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_known_by_their_keys() {
+        assert_eq!(object_of_outbox_key(b"record:1:events"), Some(b"record:1".to_vec()));
+        assert_eq!(object_of_outbox_key(b"record:1:event.worker"), Some(b"record:1".to_vec()));
+        assert_eq!(
+            (object_of_outbox_key(b"event.worker:w:event"), object_of_outbox_key(b"objects.with.events")),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn the_first_are_put_in_line() {
+        let strays: ObjectNames = (10..30).map(|n| format!("o {n}").into_bytes()).collect();
+        let told = enqueue_objects_command("redis-cli", &Keys::new("p:"), &strays);
+        assert!(told.starts_with("redis-cli LPUSH p:objects.with.events 'o 10' 'o 11' "), "{told}");
+        assert_eq!(told.matches("'o ").count(), MAX_QUEUED_PER_COMMAND);
+    }
+}
