@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_read_back() {
+    fn encoded_values_decode_to_the_same() {
         let numbers = [0, 1, -1, 63, 64, -65, 1 << 40, i64::MAX, i64::MIN];
         let mut packed = RowEncoder::default()
             .fixed_i64(-7)
@@ -210,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_those_of_the_number() {
+    fn decimal_field_matches_to_string() {
         for number in [0, 7, 10, 1023, -1, -40, i64::MAX, i64::MIN] {
             assert_eq!(decimal_field(number).as_slice(), number.to_string().as_bytes());
         }
     }
 
     #[test]
-    fn what_is_cut_short_is_damaged_and_no_panic() {
+    fn truncated_rows_are_damaged_without_panic() {
         let bytes =
             RowEncoder::default().fixed_i64(1).varint(1 << 50).text("abc").optional_varint(Some(9)).finish();
         for end in 0..bytes.len() {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn members_stand_in_the_order_of_their_numbers() {
+    fn members_sort_by_their_numbers() {
         let numbers = [i64::MIN, -5, -1, 0, 1, 1 << 33, i64::MAX];
         let members: Vec<_> =
             numbers.iter().map(|n| MemberBuilder::from_i64(*n).push_i64(3).finish()).collect();

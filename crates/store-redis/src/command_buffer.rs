@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_reads_as_the_protocol_has_it() {
+    fn encoded_command_follows_the_redis_protocol() {
         let mut batch = CommandBuffer::default();
         batch.push_arg("GET");
         let mut more = CommandBuffer::default();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_every_length_are_counted() {
+    fn argument_lengths_are_encoded_correctly() {
         for length in [0, 1, 9, 10, 57, 99, 100, 255, 256, 1_000, 123_456] {
             let (mut encoded, arg) = (Vec::new(), vec![b'x'; length]);
             encode_command_into(std::slice::from_ref(&arg), &mut encoded);

@@ -36,12 +36,12 @@ pub(crate) struct BlockingConnection {
     endpoint: Arc<Endpoint>,
     connection: RefCell<Option<redis::Connection>>,
     /// What is sent every now and then between other commands, and when that was last.
-    renewal: RefCell<Option<(Vec<u8>, Instant)>>,
+    lock_renewal: RefCell<Option<(Vec<u8>, Instant)>>,
 }
 
 impl BlockingConnection {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
-        Self { endpoint, connection: RefCell::default(), renewal: RefCell::default() }
+        Self { endpoint, connection: RefCell::default(), lock_renewal: RefCell::default() }
     }
 
     /// Sees to it that there is a connection; answers whether it is a new one.
@@ -81,19 +81,19 @@ impl BlockingConnection {
     }
 
     /// From now on sends this between other commands, every quarter of a turn or as soon after as there are others.
-    pub(crate) fn start_lock_renewal(&self, renewal: &CommandBuffer) {
-        self.renewal.replace(Some((renewal.encode(), Instant::now())));
+    pub(crate) fn start_lock_renewal(&self, lock_renewal: &CommandBuffer) {
+        self.lock_renewal.replace(Some((lock_renewal.encode(), Instant::now())));
     }
 
     /// Does so no longer.
     pub(crate) fn stop_lock_renewal(&self) {
-        self.renewal.take();
+        self.lock_renewal.take();
     }
 
     /// Should it fail, the turn runs out, and the commit finds out whether that mattered.
     fn renew_lock_if_due(&self) {
-        let mut renewal = self.renewal.borrow_mut();
-        if let Some((command, last)) = renewal.as_mut()
+        let mut lock_renewal = self.lock_renewal.borrow_mut();
+        if let Some((command, last)) = lock_renewal.as_mut()
             && last.elapsed() >= LOCK_RENEWAL_INTERVAL
         {
             let _ = self.exchange_once(command, 1, &mut || {});
@@ -162,7 +162,7 @@ impl BlockingConnection {
 }
 
 fn load_scripts(connection: &mut redis::Connection) -> redis::RedisResult<()> {
-    let loads: Vec<CommandArgs> = script::ALL.iter().map(|script| script.load()).collect();
+    let loads: Vec<CommandArgs> = script::ALL_SCRIPTS.iter().map(|script| script.load_command()).collect();
     send_and_receive(connection, &encode_commands(&loads), loads.len(), &mut || {}).map(drop)
 }
 

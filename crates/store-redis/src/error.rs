@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_looked_for_again_where_another_may_have_our_keys() {
+    fn redirects_and_broken_connections_cause_a_reconnect() {
         for words in [
             "MOVED 6572 10.0.0.1:6379",
             "ASK 6572 10.0.0.1:6379",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_is_to_blame_for_is_its_own() {
+    fn command_errors_do_not_cause_a_reconnect() {
         for (words, more) in [
             ("ERR Error running script", ""),
             (
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_cannot_be_understood_is_damage() {
+    fn only_undecodable_data_counts_as_damaged() {
         let told = |words: &str| store_error_from_fault(&server_error(words).into());
         assert!(matches!(told("WRONGTYPE Operation against a key"), StoreError::Damaged(_)));
         assert!(matches!(told("OOM command not allowed"), StoreError::Unavailable(_)));

@@ -76,7 +76,7 @@ pub use copy::RedisStoreCopy;
 pub use error::OpenError;
 
 /// Under which name it is kept what all nodes accept.
-const CLUSTER_TOKEN_TEXT: &str = "first_token";
+const FIRST_TOKEN_TEXT: &str = "first_token";
 /// The newest layout that this version knows.
 const CURRENT_LAYOUT: u32 = 2;
 
@@ -137,13 +137,13 @@ impl Redis {
 
     /// The hash of the token that all nodes on this Redis accept: that of the first of them, or this one if none has left
     /// any.
-    pub async fn first_token(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.first_text(CLUSTER_TOKEN_TEXT, sha256).await
+    pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
+        self.writer.first_text(FIRST_TOKEN_TEXT, sha256).await
     }
 
     /// How many commits there were since it was opened, how many rows they changed, and how many times others were
     /// woken.
-    pub fn work(&self) -> (u64, u64, u64) {
+    pub fn write_counts(&self) -> (u64, u64, u64) {
         let work = self.writer.work();
         (work.commits(), work.rows(), self.notifier.sent())
     }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_free_is_for_what_waits() {
+    fn memory_is_full_from_eighty_percent_on() {
         let memory = |used: u64, limit: u64| {
             MemoryUsage::parse(&format!("used_memory:{used}\r\nmaxmemory:{limit}\r\n"))
         };

@@ -182,7 +182,7 @@ mod tests {
 
     /// The turn of one that reads for long is short all the same: should it die, nobody waits for longer than that.
     #[test]
-    fn whoever_reads_for_long_renews_its_turn() {
+    fn long_reads_renew_the_write_lock() {
         let url = shared_redis().unwrap().url_under(&fresh_prefix());
         let reader = SnapshotReader::new(Arc::new(Endpoint::parse(&url).unwrap()));
         let turn = reader.overlay.keys.with_prefix("pointsman:turn");

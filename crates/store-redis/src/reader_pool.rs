@@ -162,7 +162,7 @@ mod tests {
 
     /// However many long listings there are, others find a place.
     #[tokio::test(flavor = "multi_thread")]
-    async fn those_who_look_at_much_leave_room_for_others() {
+    async fn scans_leave_permits_for_other_reads() {
         let url = shared_redis().unwrap().url_under(&fresh_prefix());
         let store = crate::Redis::open(&url, Timestamp::MIN).await.unwrap();
         let readers = ReaderPool::new(Arc::new(Endpoint::parse(&url).unwrap()));

@@ -50,14 +50,14 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Result<String> {
 pub(crate) struct JournaledEvent {
     pub(crate) event: Event,
     pub(crate) first_task: TaskSeq,
-    pub(crate) tasks: i64,
+    pub(crate) task_count: i64,
 }
 
 impl JournaledEvent {
     /// The tasks that were made with it.
     pub(crate) fn task_seqs(&self) -> impl Iterator<Item = TaskSeq> + use<> {
-        let Self { first_task, tasks, .. } = self;
-        (first_task.0..first_task.0 + tasks).map(TaskSeq)
+        let Self { first_task, task_count, .. } = self;
+        (first_task.0..first_task.0 + task_count).map(TaskSeq)
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, tasks: usize) -> 
 pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> Result<JournaledEvent> {
     let mut row = RowDecoder::new(bytes);
     let prev = Some(row.fixed_i64()?).filter(|prev| *prev != 0);
-    let (first_task, tasks) = (TaskSeq(row.varint()?), row.varint()?);
+    let (first_task, task_count) = (TaskSeq(row.varint()?), row.varint()?);
     let columns = EventColumns {
         id: event.as_i64(),
         prev,
@@ -97,7 +97,7 @@ pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> Result<JournaledEven
         cause_event: row.optional_varint()?,
         depth: u16::try_from(row.varint()?).map_err(Fault::damaged)?,
     };
-    Ok(JournaledEvent { event: columns.event()?, first_task, tasks })
+    Ok(JournaledEvent { event: columns.event()?, first_task, task_count })
 }
 
 /// An object, and when retention last found it in use.
@@ -368,15 +368,21 @@ pub(crate) fn decode_counts(bytes: &[u8]) -> Result<Counts> {
 pub(crate) struct NodeRow<'b> {
     pub(crate) name: &'b str,
     pub(crate) joined: i64,
-    pub(crate) heard: i64,
-    pub(crate) gone: bool,
-    pub(crate) abilities: &'b str,
+    pub(crate) last_heartbeat: i64,
+    pub(crate) has_left: bool,
+    pub(crate) capabilities_json: &'b str,
 }
 
 impl<'b> NodeRow<'b> {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let Self { name, joined, heard, gone, abilities } = *self;
-        RowEncoder::default().text(name).varint(joined).varint(heard).flag(gone).text(abilities).finish()
+        let Self { name, joined, last_heartbeat, has_left, capabilities_json } = *self;
+        RowEncoder::default()
+            .text(name)
+            .varint(joined)
+            .varint(last_heartbeat)
+            .flag(has_left)
+            .text(capabilities_json)
+            .finish()
     }
 
     pub(crate) fn decode(bytes: &'b [u8]) -> Result<Self> {
@@ -384,23 +390,30 @@ impl<'b> NodeRow<'b> {
         Ok(Self {
             name: row.text()?,
             joined: row.varint()?,
-            heard: row.varint()?,
-            gone: row.flag()?,
-            abilities: row.text()?,
+            last_heartbeat: row.varint()?,
+            has_left: row.flag()?,
+            capabilities_json: row.text()?,
         })
     }
 }
 
 pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
     let abilities = serde_json::to_string(&node.abilities).map_err(Fault::damaged)?;
-    let (joined, heard) = (node.joined.micros(), node.heard.micros());
-    Ok(NodeRow { name: &node.name, joined, heard, gone: node.gone, abilities: &abilities }.encode())
+    let (joined, last_heartbeat) = (node.joined.micros(), node.heard.micros());
+    Ok(NodeRow {
+        name: &node.name,
+        joined,
+        last_heartbeat,
+        has_left: node.gone,
+        capabilities_json: &abilities,
+    }
+    .encode())
 }
 
 /// How many tasks it holds is told elsewhere.
 pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<NodeView> {
-    let NodeRow { name, joined, heard, gone, abilities } = NodeRow::decode(bytes)?;
-    let abilities = match abilities {
+    let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } = NodeRow::decode(bytes)?;
+    let abilities = match capabilities_json {
         "" => Abilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
     };
@@ -408,8 +421,8 @@ pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<Node
         id,
         name: name.into(),
         joined: to_timestamp(joined),
-        heard: to_timestamp(heard),
-        gone,
+        heard: to_timestamp(last_heartbeat),
+        gone: has_left,
         abilities,
         running,
     })

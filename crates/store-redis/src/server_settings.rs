@@ -304,13 +304,13 @@ mod tests {
     const FSYNC_ALWAYS: [(&str, &str); 1] = [("appendfsync", "always")];
 
     #[test]
-    fn a_server_that_loses_nothing_is_fine() {
+    fn durable_settings_have_no_findings() {
         let server = settings_of(HEALTHY_INFO, &FSYNC_ALWAYS);
         assert_eq!((problems(&server), server.data_loss_reasons()), (vec![], vec![]));
     }
 
     #[test]
-    fn what_loses_data_is_a_fault_and_told_of_durability() {
+    fn settings_that_lose_data_are_faults() {
         let off = HEALTHY_INFO.replace("aof_enabled:1", "aof_enabled:0");
         let evicting =
             HEALTHY_INFO.replace("noeviction", "allkeys-lru").replace("maxmemory:0", "maxmemory:2000");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_looked_at_is_not_taken_for_safe() {
+    fn unreadable_settings_are_a_warning() {
         let settings = Err("NOPERM this user has no permissions".into());
         let server = ServerSettings { settings, info: HEALTHY_INFO.into(), has_failover: false };
         assert_eq!(problems(&server), [("appendfsync", Verdict::Warning)]);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_hinders_is_not_told_of_durability() {
+    fn settings_without_data_loss_are_not_data_loss_reasons() {
         for (from, to, name, verdict) in [
             ("noeviction", "volatile-ttl", "maxmemory-policy", Verdict::Warning),
             ("noeviction", "allkeys-lfu", "maxmemory-policy", Verdict::Warning),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_needed_where_one_may_have_to_take_over() {
+    fn failover_requires_replicas() {
         let alone = ServerSettings { has_failover: true, ..settings_of(HEALTHY_INFO, &FSYNC_ALWAYS) };
         assert_eq!(problems(&alone), [("replicas", Verdict::Warning)]);
         let with = |line: &str, least: &str| {

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reads_back_and_begins_with_its_point() {
+    fn encoded_state_starts_with_its_commit_version() {
         let point = Point { version: 7, mark: -3 };
         let counters = Counters { tasks: 9, fences: 1 << 40, ..Counters::default() };
         let store_state = StoreState {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_touched_is_known_only_if_all_told_it() {
+    fn invalidations_need_a_record_of_every_commit() {
         let point = |version| Point { version, mark: version * 3 };
         let invalidations = |version| {
             let packed = encode_invalidation(point(version), InvalidationRecord::default().encode().unwrap());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_read_back() {
+    fn commits_decode_to_the_same_value() {
         let point = Point { version: 1, mark: 2 };
         for changes in [None, Some(vec![]), Some(vec![4, 9, 1 << 50])] {
             let commit = Commit { point, changes };

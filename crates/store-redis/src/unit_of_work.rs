@@ -118,7 +118,7 @@ fn unit_of_work_command(
             event.key.as_ref().ok_or("on Redis an event of a unit of work needs a key: it is left there")?;
         arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), encode_entry(event)?]);
     }
-    Ok(script::UNIT.call(vec![done, keys.with_prefix("objects.with.events")], arguments))
+    Ok(script::UNIT_OF_WORK.call_command(vec![done, keys.with_prefix("objects.with.events")], arguments))
 }
 
 /// Sends it until there is an answer: Redis knows what it has done.

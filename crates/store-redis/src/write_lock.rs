@@ -14,7 +14,7 @@ pub(crate) const LOCK_RENEWAL_INTERVAL: Duration = Duration::from_millis(LOCK_LE
 /// How long a waiting one sleeps at most before it looks again, in seconds.
 const MAX_LOCK_WAIT_SECS: &str = "0.5";
 
-/// What `begin.lua` and `commit.lua` have in common.
+/// What `begin_transaction.lua` and `commit.lua` have in common.
 pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
     let names = [
         "pointsman:point",
@@ -31,8 +31,10 @@ pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Opt
     let cached_version = cached_version.map_or(String::new(), |version| version.to_string());
     let mut all = lock_keys(keys);
     all.push(keys.with_prefix("pointsman:turn:asked"));
-    script::BEGIN
-        .call(all, vec![to_arg(lock_owner), to_arg(LOCK_LEASE_MS.to_string()), to_arg(cached_version)])
+    script::BEGIN_TRANSACTION.call_command(
+        all,
+        vec![to_arg(lock_owner), to_arg(LOCK_LEASE_MS.to_string()), to_arg(cached_version)],
+    )
 }
 
 /// Sleeps until somebody hands the turn on to this one.
@@ -90,7 +92,7 @@ pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitReque
         arguments.extend(args![object, owner, in_flight_id, event_count.to_string()]);
     }
     let mut command = CommandBuffer::default();
-    command.push_args(script::COMMIT.call(all, arguments));
+    command.push_args(script::COMMIT.call_command(all, arguments));
     request.writes.into_iter().for_each(|writes| command.append(writes));
     command
 }

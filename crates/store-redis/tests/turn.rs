@@ -5,7 +5,7 @@ mod common;
 
 use common::place::{Hand, Place};
 
-const BEGIN: &str = include_str!("../src/lua/begin.lua");
+const BEGIN: &str = include_str!("../src/lua/begin_transaction.lua");
 const COMMIT: &str = include_str!("../src/lua/commit.lua");
 const NAMES: [&str; 5] = ["point", "told", "turn", "turn:waiting", "touched"];
 

@@ -106,7 +106,7 @@ async fn a_unit_whose_answer_was_lost_is_done_once() {
     let place = Place::whole(&server);
     let wire = Wire::start(server.address());
     let node = Node::at(&format!("redis://{}", wire.address())).await;
-    let script = include_str!("../src/lua/unit.lua");
+    let script = include_str!("../src/lua/unit_of_work.lua");
     let hash = place.connect().text(&["SCRIPT", "LOAD", script]).unwrap();
     for round in 1..=3 {
         let set = wire.set(&hash, Fate::AnswerLost);

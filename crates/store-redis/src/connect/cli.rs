@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
+    fn arguments_are_quoted_for_the_shell() {
         for (word, as_read) in [
             (b"record:1".as_slice(), "record:1"),
             (b"", "''"),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_leads_to_the_server_and_tells_no_password() {
+    fn redis_cli_call_names_the_server_and_hides_the_password() {
         let call = |url| {
             let endpoint = Endpoint::parse(url).unwrap();
             endpoint.redis_cli_call(Ok(endpoint.hosts[0].clone()))

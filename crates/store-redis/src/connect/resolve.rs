@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_master_of_a_slot_is_found_by_its_range() {
+    fn slot_owner_is_found_by_its_range() {
         let asked = ServerAddress { host: "asked".into(), port: 6379 };
         let ranges = vec![
             slot_range(0, 5460, bulk_string("10.0.0.1")),

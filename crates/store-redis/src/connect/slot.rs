@@ -26,14 +26,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_that_of_the_specification() {
+    fn crc16_matches_the_specification() {
         assert_eq!(crc16(b""), 0);
         assert_eq!(crc16(b"123456789"), 0x31C3);
     }
 
     /// As `CLUSTER KEYSLOT` tells them.
     #[test]
-    fn slots_are_those_of_the_server() {
+    fn key_slots_match_redis_cluster() {
         for (key, expected) in [
             ("foo", 12_182),
             ("bar", 5061),
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_stands_between_the_first_braces() {
+    fn hash_tag_is_between_the_first_braces() {
         assert_eq!(hash_tag("{pointsman}:turn"), Some("pointsman"));
         assert_eq!(hash_tag("a{b}c{d}"), Some("b"));
         assert_eq!(hash_tag("a{{b}}"), Some("{b"));

@@ -17,7 +17,7 @@ fn parse_error(url: &str) -> String {
 }
 
 #[test]
-fn a_url_is_shown_without_its_passwords() {
+fn displayed_url_hides_passwords() {
     for (url, shown) in [
         ("redis://db", "redis://db:6379"),
         ("redis://db.example:6380/2", "redis://db.example:6380/2"),
@@ -42,7 +42,7 @@ fn a_url_is_shown_without_its_passwords() {
 }
 
 #[test]
-fn no_fault_shows_a_password() {
+fn no_error_shows_a_password() {
     for url in [
         "redis://ann:s3cret@db:port/0",
         "redis://ann:s3cret@db/0?prefix=%20",
@@ -71,7 +71,7 @@ fn no_fault_shows_a_password() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_with_what_to_write_instead() {
+fn bad_urls_are_refused_with_a_suggestion() {
     for (url, told) in [
         ("redis:db", "begins with none of redis://, rediss://, redis+sentinel://"),
         ("redis://", "names no host; write redis://host:6379"),
@@ -116,7 +116,7 @@ fn what_cannot_be_used_is_named_with_what_to_write_instead() {
 }
 
 #[test]
-fn what_is_not_given_has_a_sensible_value() {
+fn missing_parameters_have_defaults() {
     let plain = parse("redis://db");
     assert_eq!((plain.prefix(), plain.connect_timeout, plain.database), ("", Duration::from_secs(5), 0));
     assert!(plain.login.is_none() && !plain.is_encrypted());
@@ -128,12 +128,12 @@ fn what_is_not_given_has_a_sensible_value() {
 }
 
 #[test]
-fn of_a_parameter_that_is_given_twice_the_last_counts() {
+fn last_of_repeated_parameters_wins() {
     assert_eq!(parse("redis://db?prefix=a&prefix=b").prefix(), "b");
 }
 
 #[test]
-fn the_environment_holds_the_password_where_the_url_has_none() {
+fn environment_supplies_the_password_if_the_url_has_none() {
     let set = [(url::PASSWORD_VARIABLE, "env"), (url::SENTINEL_PASSWORD_VARIABLE, "watch")];
     let login = |url| {
         let endpoint = parse_with_environment(url, &set).unwrap();

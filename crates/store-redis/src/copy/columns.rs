@@ -12,7 +12,9 @@ use pointsman_store::views::{EventColumns, context_text};
 use super::cells::{RowCells, copy_row};
 use crate::rows::JournaledEvent;
 
-pub(super) fn encode_event_row(JournaledEvent { event, first_task, tasks }: JournaledEvent) -> Result<Row> {
+pub(super) fn encode_event_row(
+    JournaledEvent { event, first_task, task_count }: JournaledEvent,
+) -> Result<Row> {
     let context = context_text(&event)?;
     Ok(copy_row![
         event.id,
@@ -27,7 +29,7 @@ pub(super) fn encode_event_row(JournaledEvent { event, first_task, tasks }: Jour
         event.cause.map(|cause| cause.task),
         i64::from(event.depth()),
         first_task,
-        tasks,
+        task_count,
     ])
 }
 
@@ -51,7 +53,7 @@ pub(super) fn decode_event_row(mut cells: RowCells) -> Result<JournaledEvent> {
     Ok(JournaledEvent {
         event: columns.event()?,
         first_task: TaskSeq(cells.number()?),
-        tasks: cells.number()?,
+        task_count: cells.number()?,
     })
 }
 

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_producers_leave_is_no_part_of_a_store() {
+    fn outbox_keys_do_not_count_as_a_store() {
         for name in ["order:1:events", "objects.with.events", "session:1", "pointsman:turn", "sync_tasks"] {
             assert!(!is_store_key(name), "{name}");
         }

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_object_is_in_one_part_and_parts_are_of_one_size() {
+    fn each_object_is_in_one_partition_of_similar_size() {
         let fields: Vec<Vec<u8>> = (0..10_000).map(|n| format!("/order:{n}").into_bytes()).collect();
         let part = ObjectPartition::first(false, 7 * OBJECTS_PER_PARTITION);
         assert_eq!((part.partition_count, ObjectPartition::first(true, 0).partition_count), (7, 1));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn places_read_back() {
+    fn partition_positions_decode_to_the_same() {
         let part = ObjectPartition { is_external: true, number: 3, partition_count: 9 };
         assert_eq!(ObjectPartition::from_position(&part.position(b"/a")).unwrap(), (part, b"/a".to_vec()));
         assert!(ObjectPartition::from_position(&vec![Cell::Number(1)]).is_err());

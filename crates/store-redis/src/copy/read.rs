@@ -13,18 +13,18 @@ use super::attempts_and_logs::TaskDataKind;
 use super::cells::copy_row;
 use super::columns::{encode_ended_order_row, encode_order_row, encode_rule_row};
 use super::tasks::TaskTable;
-use crate::CLUSTER_TOKEN_TEXT;
+use crate::FIRST_TOKEN_TEXT;
 use crate::codec::{Member, RowDecoder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table};
 use crate::lookup::{StoredHandler, parse_number};
-use crate::overlay::{Bytes, Way, decode_list, decode_optional_bytes};
+use crate::overlay::{Bytes, ScanOrder, decode_list, decode_optional_bytes};
 use crate::read::ChunkSize;
 use crate::rows::{self, NodeRow, decode_text};
 use crate::tables::schedules::StoredSchedule;
 
 /// What a store keeps for itself.
-const EXCLUDED_TEXTS: [&str; 5] = ["layout", "realm", "salt", CLUSTER_TOKEN_TEXT, NOTE];
+const EXCLUDED_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN_TEXT, NOTE];
 
 /// A handler as it lies in its table, with its definition as it was written: another version may know more of it.
 #[derive(Serialize, Deserialize)]
@@ -191,8 +191,16 @@ impl RedisStoreCopy {
     fn read_nodes(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Nodes)? {
-            let NodeRow { name, joined, heard, gone, abilities } = NodeRow::decode(&bytes)?;
-            rows.push(copy_row![id, name, joined, if gone { heard } else { 0 }, gone, abilities]);
+            let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } =
+                NodeRow::decode(&bytes)?;
+            rows.push(copy_row![
+                id,
+                name,
+                joined,
+                if has_left { last_heartbeat } else { 0 },
+                has_left,
+                capabilities_json
+            ]);
         }
         Ok(rows)
     }
@@ -226,8 +234,12 @@ impl RedisStoreCopy {
         let (mut page, mut chunk) = (Page::default(), ChunkSize::for_limit(usize::MAX));
         while !page.is_full() {
             let lower = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let members =
-                self.overlay().read_members(index, (lower, Bound::Unbounded), Way::Up, chunk.rows())?;
+            let members = self.overlay().read_members(
+                index,
+                (lower, Bound::Unbounded),
+                ScanOrder::Ascending,
+                chunk.rows(),
+            )?;
             let Some(last) = members.last() else { break };
             after = Some(last.to_vec());
             let mut weight = 0;

@@ -13,7 +13,7 @@ use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
 use crate::lookup::{bucket_of_task, parse_number};
-use crate::overlay::{Bytes, Way, decode_list, decode_optional_bytes, decode_strings};
+use crate::overlay::{Bytes, ScanOrder, decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
 
 /// So many buckets are asked for at a time.
@@ -112,8 +112,12 @@ impl RedisStoreCopy {
     fn read_buckets_from(&self, kind: TaskTable, from: i64) -> Result<Vec<i64>> {
         let lower = MemberBuilder::from_i64(from).finish();
         let bounds = (Bound::Included(&*lower), Bound::Unbounded);
-        let members =
-            self.overlay().read_members(&kind.bucket_index(), bounds, Way::Up, BUCKETS_PER_FETCH)?;
+        let members = self.overlay().read_members(
+            &kind.bucket_index(),
+            bounds,
+            ScanOrder::Ascending,
+            BUCKETS_PER_FETCH,
+        )?;
         members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }
 

@@ -25,7 +25,7 @@ use crate::connection::args;
 use crate::error::commit_refused;
 use crate::keys::{Index, Table, bucket_and_field};
 use crate::memory_usage::MemoryUsage;
-use crate::overlay::{Way, decode_text_reply};
+use crate::overlay::{ScanOrder, decode_text_reply};
 use crate::rows::{self, JournaledEvent, NodeRow};
 use crate::store_state::StoreState;
 use crate::tables::schedules::StoredSchedule;
@@ -56,10 +56,10 @@ impl RedisStoreCopy {
 
     /// False if somebody else has written since: then nothing is.
     fn run_in_transaction(&mut self, write: impl FnOnce(&Self) -> Result<()>) -> Result<bool> {
-        if !self.tables.begin_page(self.last_commit)? {
+        if !self.tables.begin_copy_page(self.last_commit)? {
             return Ok(false);
         }
-        let committed = write(self).and_then(|()| self.tables.commit_page());
+        let committed = write(self).and_then(|()| self.tables.commit_copy_page());
         match committed {
             Ok(point) => self.last_commit = point,
             Err(fault) => {
@@ -158,7 +158,12 @@ impl RedisStoreCopy {
 
     /// Where nothing is remembered, forgotten events may lie all the same.
     fn delete_journal_remains(&self) -> Result<()> {
-        for mark in self.overlay().read_members(&Index::EventNumberSamples, UNBOUNDED, Way::Up, usize::MAX)? {
+        for mark in self.overlay().read_members(
+            &Index::EventNumberSamples,
+            UNBOUNDED,
+            ScanOrder::Ascending,
+            usize::MAX,
+        )? {
             self.overlay().remove_member(Index::EventNumberSamples, mark);
         }
         self.overlay().add_command(args![
@@ -219,7 +224,14 @@ impl RedisStoreCopy {
     fn write_node(&self, mut row: RowCells) -> Result<()> {
         let (id, name, joined) = (row.number()?, row.text()?, row.number()?);
         let (heard, gone, abilities) = (row.number()?, row.flag()?, row.text()?);
-        let packed = NodeRow { name: &name, joined, heard, gone, abilities: &abilities }.encode();
+        let packed = NodeRow {
+            name: &name,
+            joined,
+            last_heartbeat: heard,
+            has_left: gone,
+            capabilities_json: &abilities,
+        }
+        .encode();
         self.overlay().write_row(Table::Nodes, id.to_string(), packed);
         Ok(())
     }
@@ -233,7 +245,7 @@ impl RedisStoreCopy {
     }
 
     fn write_event(&self, row: RowCells) -> Result<()> {
-        let JournaledEvent { event, first_task, tasks } = decode_event_row(row)?;
+        let JournaledEvent { event, first_task, task_count: tasks } = decode_event_row(row)?;
         let mut number = NO_EVENT_NUMBER;
         self.tables.update_store_state(|StoreState { counters, .. }| {
             if event.id > counters.forgotten {

@@ -24,7 +24,7 @@ pub(super) const MAX_SCANNED_KEYS: usize = 1_000_000;
 pub(super) const SCAN_PAGE: usize = 5_000;
 /// So many signs of a reason are told; the rest stands in the list.
 const MAX_REASON_CHARS: usize = 160;
-const SET_ASIDE_SCRIPT: &str = include_str!("../lua/set_aside.lua");
+const SET_ASIDE_SCRIPT: &str = include_str!("../lua/set_aside_reasons.lua");
 
 /// Why something was set aside.
 #[derive(Deserialize)]

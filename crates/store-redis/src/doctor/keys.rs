@@ -105,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_mean_what_they_say() {
+    fn escaped_patterns_match_literally() {
         assert_eq!(escape_pattern("{pointsman}:"), "{pointsman}:");
         assert_eq!(escape_pattern("a*b[c]?\\"), "a\\*b\\[c\\]\\?\\\\");
     }
 
     #[test]
-    fn producers_may_come_before_the_first_node() {
+    fn outbox_keys_are_not_foreign() {
         assert!(is_outbox_key("objects.with.events") && is_outbox_key("user/1:events"));
         assert!(!is_outbox_key("session:1") && !is_outbox_key("events"));
     }

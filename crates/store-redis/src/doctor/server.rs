@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_near_if_it_stays_on_its_machine() {
+    fn same_machine_is_detected_from_client_addresses() {
         assert!(is_same_machine("id=3 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=8"));
         assert!(is_same_machine("id=3 addr=[::1]:5000 laddr=[::1]:6379 fd=8"));
         assert!(!is_same_machine("id=3 addr=10.0.0.2:5000 laddr=10.0.0.1:6379 fd=8"));

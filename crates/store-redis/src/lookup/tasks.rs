@@ -11,7 +11,7 @@ use pointsman_store::views::{LiveNames, has_ended, task_of_live, task_of_past, w
 
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, active_task_row, bucket_and_field};
-use crate::overlay::{CacheFetch, TransactionOverlay, Way};
+use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
 
 impl TransactionOverlay {
@@ -58,8 +58,12 @@ impl TransactionOverlay {
     /// The buckets of an index below this one, the greatest first, at most so many.
     pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, most: usize) -> Result<Vec<i64>> {
         let upper = MemberBuilder::from_i64(below).finish();
-        let members =
-            self.read_members(index, (Bound::Unbounded, Bound::Excluded(&upper)), Way::Down, most)?;
+        let members = self.read_members(
+            index,
+            (Bound::Unbounded, Bound::Excluded(&upper)),
+            ScanOrder::Descending,
+            most,
+        )?;
         members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }
 

@@ -2,7 +2,7 @@
 -- Commits a transaction: all of it or nothing, and only if nobody has written since it began. Sent again because its answer
 -- was lost, it knows its own mark and changes nothing.
 --
--- KEYS  1 pointsman:point, 2 pointsman:told, 3 pointsman:turn, 4 pointsman:turn:waiting, 5 pointsman:touched: see begin.lua
+-- KEYS  1 pointsman:point, 2 pointsman:told, 3 pointsman:turn, 4 pointsman:turn:waiting, 5 pointsman:touched: see begin_transaction.lua
 --       6 pointsman:turn:wake:    with the name of a waiting one behind it: what that one waits for
 -- ARGV  1 who commits
 --       2 how long the next one has the turn at most, in milliseconds

@@ -96,7 +96,10 @@ impl OutboxDrainer {
             args![self.keys.with_prefix(""), HEARTBEAT_MS.to_string(), MAX_NAMES_PER_CLAIM.to_string()];
         arguments.extend(self.workers.iter().map(to_arg));
         let taken = self
-            .execute(script::TAKE.call(vec![self.keys.with_prefix("objects.with.events")], arguments))
+            .execute(
+                script::CLAIM_OBJECTS
+                    .call_command(vec![self.keys.with_prefix("objects.with.events")], arguments),
+            )
             .await?;
         let taken: Vec<Vec<u8>> = redis::from_redis_value(taken)?;
         let mut held = Vec::with_capacity(taken.len() / 2);
@@ -172,8 +175,8 @@ fn requeue_command(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandArgs> {
 /// A connection that knows the scripts.
 async fn connect_with_scripts(endpoint: &Endpoint) -> Result<MultiplexedConnection, BoxError> {
     let mut connection = endpoint.connect().await?;
-    for script in script::ALL {
-        let _: String = redis_command(&script.load()).query_async(&mut connection).await?;
+    for script in script::ALL_SCRIPTS {
+        let _: String = redis_command(&script.load_command()).query_async(&mut connection).await?;
     }
     Ok(connection)
 }
@@ -208,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_somebody_else_uses_is_named() {
+    fn wrong_type_error_names_the_queue_key() {
         let explained = |reply: &str| {
             let said = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
             describe_drain_error(&said.extract_error().unwrap_err().into(), b"p:objects.with.events")

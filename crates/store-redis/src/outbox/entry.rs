@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_is_the_key() {
+    fn object_name_becomes_the_event_key() {
         let event = parse_text_entry("work:1", r#"{"type": "work.changed", "value": {"n": 1.50}}"#).unwrap();
         assert_eq!((event.kind.as_str(), event.key.unwrap().as_str()), ("work.changed", "work:1"));
         assert_eq!(event.value.as_str(), r#"{"n": 1.50}"#);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_unit_of_work_leaves_is_the_event_that_it_was() {
+    fn encoded_entries_parse_to_the_same_event() {
         let mut event =
             parse_text_entry("k", r#"{"type": "a.b", "sub": "s", "value": {"n": 1.50}, "priority": 7}"#)
                 .unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_says_why() {
+    fn invalid_entries_are_refused_with_a_reason() {
         for (object, text, why) in [
             ("o", "", "JSON"),
             ("o", "[]", "JSON object"),

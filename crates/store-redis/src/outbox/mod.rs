@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   producer's MULTI: LPUSH OBJ:events …, LPUSH objects.with.events OBJ
-//!       │ take.lua      a worker takes the object out of the line, and holds it
-//!       │ serve.lua     its next event goes into flight and gets an id; others are looked at
+//!       │ claim_objects.lua      a worker takes the object out of the line, and holds it
+//!       │ read_outboxes.lua     its next event goes into flight and gets an id; others are looked at
 //!       │ serve (here)  ids, prev, routes, tasks
 //!       ▼ commit.lua    all of them are acknowledged, journaled and routed in one step, and the object is let go
 //! ```

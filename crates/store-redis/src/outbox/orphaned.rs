@@ -13,7 +13,7 @@ const OBJECTS_PER_SCRIPT_CALL: usize = 200;
 pub(crate) const MAX_QUEUED_PER_COMMAND: usize = 10;
 /// What the keys look like that tell of such objects.
 pub(crate) const OUTBOX_KEY_PATTERN: &str = "*:event*";
-const ORPHANED_OBJECTS_SCRIPT: &str = include_str!("../lua/stray.lua");
+const ORPHANED_OBJECTS_SCRIPT: &str = include_str!("../lua/orphaned_objects.lua");
 
 pub(crate) type ObjectNames = BTreeSet<Vec<u8>>;
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_known_by_their_keys() {
+    fn object_names_are_parsed_from_outbox_keys() {
         assert_eq!(object_of_outbox_key(b"record:1:events"), Some(b"record:1".to_vec()));
         assert_eq!(object_of_outbox_key(b"record:1:event.worker"), Some(b"record:1".to_vec()));
         assert_eq!(
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_are_put_in_line() {
+    fn enqueue_command_names_the_first_objects() {
         let strays: ObjectNames = (10..30).map(|n| format!("o {n}").into_bytes()).collect();
         let told = enqueue_objects_command("redis-cli", &Keys::new("p:"), &strays);
         assert!(told.starts_with("redis-cli LPUSH p:objects.with.events 'o 10' 'o 11' "), "{told}");

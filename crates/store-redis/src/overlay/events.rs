@@ -6,7 +6,7 @@ use foldhash::HashMap;
 
 use pointsman_core::EventId;
 
-use super::{Bytes, Way};
+use super::{Bytes, ScanOrder};
 use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args};
 use crate::keys::Keys;
@@ -47,14 +47,14 @@ impl EventOverlay {
         mut found: Vec<(EventId, Bytes)>,
         from: EventId,
         to: EventId,
-        way: Way,
+        scan_order: ScanOrder,
         most: usize,
     ) -> Vec<(EventId, Bytes)> {
         found.retain(|(id, _)| !self.deleted.contains(id));
         let appended = self.appended.range(from..=to).map(|(id, value)| (*id, value.clone()));
-        match way {
-            Way::Up => found.extend(appended),
-            Way::Down => found.splice(0..0, appended.rev()).for_each(drop),
+        match scan_order {
+            ScanOrder::Ascending => found.extend(appended),
+            ScanOrder::Descending => found.splice(0..0, appended.rev()).for_each(drop),
         }
         found.truncate(most);
         found
@@ -79,12 +79,16 @@ pub(super) fn event_range_command(
     key: Vec<u8>,
     from: EventId,
     to: EventId,
-    way: Way,
+    scan_order: ScanOrder,
     most: usize,
 ) -> CommandArgs {
     let most = i64::try_from(most).unwrap_or(i64::MAX).to_string();
-    match way {
-        Way::Up => args!["XRANGE", key, stream_entry_id(from), stream_entry_id(to), "COUNT", most],
-        Way::Down => args!["XREVRANGE", key, stream_entry_id(to), stream_entry_id(from), "COUNT", most],
+    match scan_order {
+        ScanOrder::Ascending => {
+            args!["XRANGE", key, stream_entry_id(from), stream_entry_id(to), "COUNT", most]
+        }
+        ScanOrder::Descending => {
+            args!["XREVRANGE", key, stream_entry_id(to), stream_entry_id(from), "COUNT", most]
+        }
     }
 }

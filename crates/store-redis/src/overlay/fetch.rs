@@ -6,7 +6,7 @@ use pointsman_core::EventId;
 use pointsman_store::error::{Fault, Result};
 use redis::Value;
 
-use super::indexes::{Way, end_of_prefix, member_range_command, prefix_bounds};
+use super::indexes::{ScanOrder, end_of_prefix, member_range_command, prefix_bounds};
 use super::{Bytes, TransactionOverlay, events};
 use crate::codec::{Member, MemberBuilder};
 use crate::connection::{CommandArgs, args, to_arg};
@@ -127,7 +127,12 @@ impl TransactionOverlay {
                 let end = end_of_prefix(&prefix);
                 let most = self.indexes.borrow().lane_fetch_limit(*lane);
                 let bounds = prefix_bounds(&prefix, end.as_deref());
-                member_range_command(self.keys.index_key(&Index::LanePositions), bounds, Way::Up, most)
+                member_range_command(
+                    self.keys.index_key(&Index::LanePositions),
+                    bounds,
+                    ScanOrder::Ascending,
+                    most,
+                )
             }
             FetchCommand::Event(id) => {
                 let id = events::stream_entry_id(*id);

@@ -20,9 +20,9 @@ type MemberBounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
 /// In which order members are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    Up,
-    Down,
+pub(crate) enum ScanOrder {
+    Ascending,
+    Descending,
 }
 
 /// What was written to an index and not yet sent.
@@ -107,7 +107,7 @@ impl IndexOverlay {
         &self,
         index: &Index,
         bounds: MemberBounds<'_>,
-        way: Way,
+        scan_order: ScanOrder,
         most: usize,
         mut found: Vec<Member>,
     ) -> Vec<Member> {
@@ -117,9 +117,9 @@ impl IndexOverlay {
         };
         found.retain(|member| !written.removed.contains(member) && !written.added.contains(member));
         found.extend(written.added.range::<[u8], _>(bounds).cloned());
-        match way {
-            Way::Up => found.sort_unstable(),
-            Way::Down => found.sort_unstable_by(|a, b| b.cmp(a)),
+        match scan_order {
+            ScanOrder::Ascending => found.sort_unstable(),
+            ScanOrder::Descending => found.sort_unstable_by(|a, b| b.cmp(a)),
         }
         found.truncate(most);
         found
@@ -166,7 +166,7 @@ pub(super) fn prefix_bounds<'b>(prefix: &'b [u8], end: Option<&'b [u8]>) -> Memb
 pub(super) fn member_range_command(
     key: Vec<u8>,
     (lower, upper): MemberBounds<'_>,
-    way: Way,
+    scan_order: ScanOrder,
     most: usize,
 ) -> CommandArgs {
     let bound = |bound: Bound<&[u8]>, none: &str| match bound {
@@ -176,9 +176,9 @@ pub(super) fn member_range_command(
     };
     let (lower, upper) = (bound(lower, "-"), bound(upper, "+"));
     let most = i64::try_from(most).unwrap_or(-1).to_string();
-    match way {
-        Way::Up => args!["ZRANGE", key, lower, upper, "BYLEX", "LIMIT", "0", most],
-        Way::Down => args!["ZRANGE", key, upper, lower, "BYLEX", "REV", "LIMIT", "0", most],
+    match scan_order {
+        ScanOrder::Ascending => args!["ZRANGE", key, lower, upper, "BYLEX", "LIMIT", "0", most],
+        ScanOrder::Descending => args!["ZRANGE", key, upper, lower, "BYLEX", "REV", "LIMIT", "0", most],
     }
 }
 
@@ -201,75 +201,78 @@ mod tests {
 
     const LANE: i64 = 7;
 
-    fn member(place: i64) -> Member {
+    fn lane_member(place: i64) -> Member {
         MemberBuilder::from_i64(LANE).push_i64(place).push_i64(place + 100).finish()
     }
 
-    fn short(text: &[u8]) -> Member {
+    fn raw_member(text: &[u8]) -> Member {
         text.into()
     }
 
-    fn places(indexes: &IndexOverlay) -> Vec<i64> {
+    fn cached_places(indexes: &IndexOverlay) -> Vec<i64> {
         indexes.cached_lane_positions(LANE).iter().map(|(place, _)| *place).collect()
     }
 
     #[test]
-    fn what_is_written_is_seen_in_a_lane_that_was_fetched_before_or_after() {
+    fn pending_writes_are_merged_into_cached_lanes() {
         for before in [true, false] {
             let mut indexes = IndexOverlay::default();
             let fetch = |indexes: &mut IndexOverlay| {
                 // Whoever asks for more because of what was taken out is given more.
-                let found = (1..).step_by(2).take(indexes.lane_fetch_limit(LANE)).map(member).collect();
+                let found = (1..).step_by(2).take(indexes.lane_fetch_limit(LANE)).map(lane_member).collect();
                 indexes.cache_lane_members(LANE, found).unwrap();
             };
             if before {
                 fetch(&mut indexes);
             }
-            indexes.remove(Index::LanePositions, member(1));
-            indexes.add(Index::LanePositions, member(2));
-            indexes.add(Index::LanePositions, member(99));
+            indexes.remove(Index::LanePositions, lane_member(1));
+            indexes.add(Index::LanePositions, lane_member(2));
+            indexes.add(Index::LanePositions, lane_member(99));
             if !before {
                 fetch(&mut indexes);
             }
-            assert_eq!(places(&indexes)[..3], [2, 3, 5]);
-            assert!(!places(&indexes).contains(&99), "what comes behind the fetched ones is not known");
+            assert_eq!(cached_places(&indexes)[..3], [2, 3, 5]);
+            assert!(
+                !cached_places(&indexes).contains(&99),
+                "what comes behind the fetched ones is not known"
+            );
             for place in [2, 3, 5, 7, 9] {
-                indexes.remove(Index::LanePositions, member(place));
+                indexes.remove(Index::LanePositions, lane_member(place));
             }
             assert!(!indexes.is_lane_cached(LANE), "others may have come first by now");
         }
     }
 
     #[test]
-    fn a_whole_lane_knows_that_it_is_empty() {
+    fn complete_lane_stays_cached_when_empty() {
         let mut indexes = IndexOverlay::default();
-        indexes.cache_lane_members(LANE, vec![member(1)]).unwrap();
-        indexes.remove(Index::LanePositions, member(1));
-        assert!(indexes.is_lane_cached(LANE) && places(&indexes).is_empty());
+        indexes.cache_lane_members(LANE, vec![lane_member(1)]).unwrap();
+        indexes.remove(Index::LanePositions, lane_member(1));
+        assert!(indexes.is_lane_cached(LANE) && cached_places(&indexes).is_empty());
         indexes.mark_committed();
-        indexes.add(Index::LanePositions, member(99));
-        assert_eq!(places(&indexes), [99]);
+        indexes.add(Index::LanePositions, lane_member(99));
+        assert_eq!(cached_places(&indexes), [99]);
     }
 
     #[test]
-    fn of_a_long_lane_the_first_places_are_remembered() {
+    fn long_lanes_cache_only_their_first_positions() {
         let mut indexes = IndexOverlay::default();
         indexes.cache_lane_members(LANE, vec![]).unwrap();
         let most = MAX_CACHED_POSITIONS as i64;
-        (0..3 * most).rev().for_each(|place| indexes.add(Index::LanePositions, member(place)));
-        assert!(places(&indexes).into_iter().eq(0..most));
-        (0..most).for_each(|place| indexes.remove(Index::LanePositions, member(place)));
+        (0..3 * most).rev().for_each(|place| indexes.add(Index::LanePositions, lane_member(place)));
+        assert!(cached_places(&indexes).into_iter().eq(0..most));
+        (0..most).for_each(|place| indexes.remove(Index::LanePositions, lane_member(place)));
         assert!(!indexes.is_lane_cached(LANE), "who comes then must be asked for");
     }
 
     #[test]
-    fn a_member_that_is_none_is_damaged() {
-        assert!(IndexOverlay::default().cache_lane_members(LANE, vec![short(b"lane")]).is_err());
+    fn undecodable_lane_members_are_damaged() {
+        assert!(IndexOverlay::default().cache_lane_members(LANE, vec![raw_member(b"lane")]).is_err());
     }
 
     /// What is remembered is what Redis would answer with all that was written, as far as it goes.
     #[test]
-    fn what_is_remembered_of_a_lane_is_never_wrong() {
+    fn cached_lane_matches_redis_after_random_writes() {
         let mut chance = Chance::new(7);
         for _ in 0..200 {
             let (mut indexes, mut sent, mut now) =
@@ -278,17 +281,18 @@ mod tests {
                 let place = chance.below(80) as i64;
                 match chance.below(9) {
                     0..4 => {
-                        indexes.add(Index::LanePositions, member(place));
+                        indexes.add(Index::LanePositions, lane_member(place));
                         now.insert(place);
                     }
                     4..7 => {
                         let place =
                             if chance.below(2) == 0 { now.first().copied().unwrap_or(place) } else { place };
-                        indexes.remove(Index::LanePositions, member(place));
+                        indexes.remove(Index::LanePositions, lane_member(place));
                         now.remove(&place);
                     }
                     7 => {
-                        let found = sent.iter().take(indexes.lane_fetch_limit(LANE)).copied().map(member);
+                        let found =
+                            sent.iter().take(indexes.lane_fetch_limit(LANE)).copied().map(lane_member);
                         indexes.cache_lane_members(LANE, found.collect()).unwrap();
                     }
                     _ => {
@@ -296,7 +300,7 @@ mod tests {
                         sent.clone_from(&now);
                     }
                 }
-                let known = places(&indexes);
+                let known = cached_places(&indexes);
                 assert!(now.iter().take(known.len()).eq(&known), "{known:?} of {now:?}");
                 assert!(!indexes.is_lane_cached(LANE) || !known.is_empty() || now.is_empty());
             }
@@ -304,36 +308,42 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_of_a_new_object_has_what_was_put_there() {
+    fn lane_assumed_empty_contains_pending_writes() {
         let mut indexes = IndexOverlay::default();
-        indexes.add(Index::LanePositions, member(3));
+        indexes.add(Index::LanePositions, lane_member(3));
         indexes.assume_lane_was_empty(LANE).unwrap();
-        assert_eq!(places(&indexes), [3]);
+        assert_eq!(cached_places(&indexes), [3]);
         indexes.assume_lane_was_empty(LANE).unwrap();
-        assert_eq!(places(&indexes), [3], "what is known stays");
+        assert_eq!(cached_places(&indexes), [3], "what is known stays");
     }
 
     #[test]
-    fn ranges_take_what_is_written_into_account() {
+    fn ranges_include_pending_writes() {
         let mut indexes = IndexOverlay::default();
         let all = (Bound::Unbounded, Bound::Unbounded);
-        indexes.add(Index::DueTasks, short(b"b"));
-        indexes.remove(Index::DueTasks, short(b"c"));
+        indexes.add(Index::DueTasks, raw_member(b"b"));
+        indexes.remove(Index::DueTasks, raw_member(b"c"));
         assert_eq!(indexes.count_removed_between(&Index::DueTasks, all), 1);
-        let found = || vec![short(b"a"), short(b"c"), short(b"d")];
-        assert_eq!(indexes.merge(&Index::DueTasks, all, Way::Up, 2, found()), [short(b"a"), short(b"b")]);
-        assert_eq!(indexes.merge(&Index::DueTasks, all, Way::Down, 2, found()), [short(b"d"), short(b"b")]);
-        assert_eq!(indexes.merge(&Index::LeaseExpiries, all, Way::Up, 9, found()), found());
+        let found = || vec![raw_member(b"a"), raw_member(b"c"), raw_member(b"d")];
+        assert_eq!(
+            indexes.merge(&Index::DueTasks, all, ScanOrder::Ascending, 2, found()),
+            [raw_member(b"a"), raw_member(b"b")]
+        );
+        assert_eq!(
+            indexes.merge(&Index::DueTasks, all, ScanOrder::Descending, 2, found()),
+            [raw_member(b"d"), raw_member(b"b")]
+        );
+        assert_eq!(indexes.merge(&Index::LeaseExpiries, all, ScanOrder::Ascending, 9, found()), found());
     }
 
     #[test]
-    fn the_end_of_a_prefix() {
+    fn end_of_prefix_is_the_next_possible_value() {
         assert_eq!(end_of_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
         assert_eq!((end_of_prefix(b"\xff"), end_of_prefix(b"")), (None, None));
     }
 
     #[test]
-    fn lanes_that_another_has_written_to_are_forgotten_and_the_rest_are_known() {
+    fn invalidation_drops_only_written_lanes() {
         let (mut one, mut other) = (IndexOverlay::default(), IndexOverlay::default());
         let of = |lane: i64, place| MemberBuilder::from_i64(lane).push_i64(place).push_i64(place).finish();
         for lane in [-4, 5, 6, 7] {

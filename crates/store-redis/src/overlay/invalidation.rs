@@ -72,7 +72,7 @@ fn decode_ascending_numbers(row: &mut RowDecoder<'_>) -> Result<Vec<i64>> {
 mod tests {
     use super::*;
 
-    fn touched() -> InvalidationRecord {
+    fn sample_record() -> InvalidationRecord {
         let members = |names: &[&str]| names.iter().map(|name| Member::from_slice(name.as_bytes())).collect();
         InvalidationRecord {
             small_tables: 5,
@@ -83,9 +83,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_read_again() {
-        let packed = touched().encode().unwrap();
-        assert_eq!(InvalidationRecord::decode(RowDecoder::new(&packed)).unwrap(), touched());
+    fn records_decode_to_the_same_value() {
+        let packed = sample_record().encode().unwrap();
+        assert_eq!(InvalidationRecord::decode(RowDecoder::new(&packed)).unwrap(), sample_record());
         for length in 0..packed.len() {
             assert!(
                 InvalidationRecord::decode(RowDecoder::new(&packed[..length])).is_err(),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_not_told() {
+    fn oversized_records_are_not_encoded() {
         let lanes = |count: i64| InvalidationRecord {
             lanes: (0..count).map(|n| n << 20).collect(),
             ..InvalidationRecord::default()

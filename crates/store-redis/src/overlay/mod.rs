@@ -28,7 +28,7 @@ pub(crate) use fetch::{
 };
 use indexes::IndexOverlay;
 use indexes::prefix_bounds;
-pub(crate) use indexes::{Way, end_of_prefix};
+pub(crate) use indexes::{ScanOrder, end_of_prefix};
 pub(crate) use invalidation::InvalidationRecord;
 use rows::RowOverlay;
 
@@ -142,7 +142,7 @@ impl TransactionOverlay {
         &self,
         index: &Index,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
-        way: Way,
+        scan_order: ScanOrder,
         most: usize,
     ) -> Result<Vec<Member>> {
         let removed = self.indexes.borrow().count_removed_between(index, (lower, upper));
@@ -150,11 +150,11 @@ impl TransactionOverlay {
         let answer = self.connection.execute(indexes::member_range_command(
             self.keys.index_key(index),
             (lower, upper),
-            way,
+            scan_order,
             ask,
         ))?;
         let found = fetch::decode_members(answer)?;
-        Ok(self.indexes.borrow().merge(index, (lower, upper), way, most, found))
+        Ok(self.indexes.borrow().merge(index, (lower, upper), scan_order, most, found))
     }
 
     /// All members that begin with these bytes.
@@ -165,7 +165,7 @@ impl TransactionOverlay {
         most: usize,
     ) -> Result<Vec<Member>> {
         let end = end_of_prefix(prefix);
-        self.read_members(index, prefix_bounds(prefix, end.as_deref()), Way::Up, most)
+        self.read_members(index, prefix_bounds(prefix, end.as_deref()), ScanOrder::Ascending, most)
     }
 
     /// Who stands first in a lane, and where.
@@ -202,11 +202,11 @@ impl TransactionOverlay {
     pub(crate) fn merge_written_members(
         &self,
         index: &Index,
-        way: Way,
+        scan_order: ScanOrder,
         most: usize,
         found: Vec<Member>,
     ) -> Vec<Member> {
-        self.indexes.borrow().merge(index, (Bound::Unbounded, Bound::Unbounded), way, most, found)
+        self.indexes.borrow().merge(index, (Bound::Unbounded, Bound::Unbounded), scan_order, most, found)
     }
 
     // --- events --------------------------------------------------------------------------------------------------
@@ -233,15 +233,15 @@ impl TransactionOverlay {
         &self,
         from: EventId,
         to: EventId,
-        way: Way,
+        scan_order: ScanOrder,
         most: usize,
     ) -> Result<Vec<(EventId, Bytes)>> {
         if from > to {
             return Ok(vec![]);
         }
-        let args = events::event_range_command(self.keys.journal_key(), from, to, way, most);
+        let args = events::event_range_command(self.keys.journal_key(), from, to, scan_order, most);
         let found = fetch::decode_journal_entries(self.connection.execute(args)?)?;
-        Ok(self.events.borrow().merge(found, from, to, way, most))
+        Ok(self.events.borrow().merge(found, from, to, scan_order, most))
     }
 
     // --- the rest ------------------------------------------------------------------------------------------------

@@ -239,13 +239,13 @@ mod tests {
 
     use super::*;
 
-    fn row(bytes: &[u8]) -> Option<Bytes> {
+    fn some_row(bytes: &[u8]) -> Option<Bytes> {
         Some(bytes.into())
     }
 
     /// One node writes a part of what another knows.
     #[test]
-    fn what_another_has_written_is_forgotten_and_the_rest_is_known() {
+    fn invalidation_drops_only_written_rows() {
         let (written, kept) = (TaskSeq(7), TaskSeq(8));
         let of = |seq| {
             let (table, field) = active_task_row(seq);
@@ -263,9 +263,9 @@ mod tests {
         ];
         let (mut one, mut other) = (RowOverlay::default(), RowOverlay::default());
         for (table, field, touched) in &rows {
-            other.cache_row(table, Member::from_slice(field), row(b"old"));
+            other.cache_row(table, Member::from_slice(field), some_row(b"old"));
             if *touched {
-                one.write(table.clone(), field, row(b"new"));
+                one.write(table.clone(), field, some_row(b"new"));
             }
         }
         let mut touched = InvalidationRecord::default();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_few_rows_is_told_of_by_a_number_of_its_own() {
+    fn small_tables_have_stable_codes() {
         let few = [
             Table::Texts,
             Table::Queues,

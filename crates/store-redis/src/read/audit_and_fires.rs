@@ -10,7 +10,7 @@ use crate::codec::{MemberBuilder, decimal_field, decode_member_i64};
 use crate::connection::args;
 use crate::keys::{Index, Table};
 use crate::lookup::parse_number;
-use crate::overlay::{CacheFetch, TransactionOverlay, Way, decode_strings};
+use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, decode_strings};
 use crate::rows;
 use crate::store_state::StoreState;
 
@@ -48,7 +48,7 @@ pub(crate) fn list_fires(
     let before = before.map(|before| MemberBuilder::from_i64(before.micros()).finish());
     let upper = before.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let times = Index::FireTimes(schedule.to_string());
-    let members = overlay.read_members(&times, (Bound::Unbounded, upper), Way::Down, limit)?;
+    let members = overlay.read_members(&times, (Bound::Unbounded, upper), ScanOrder::Descending, limit)?;
     let ledger = Table::Fires(schedule.to_string());
     let fields = members.iter().map(|member| decode_member_i64(member, 0).map(|planned| planned.to_string()));
     let fields: Vec<String> = fields.collect::<Result<_>>()?;

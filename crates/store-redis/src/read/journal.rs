@@ -109,7 +109,9 @@ fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<A
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
     let most = [MOST_CAUSED, PAGE_BYTES].map(|most| to_arg(most.to_string()));
     let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], most.to_vec()].concat();
-    let found = decode_journal_entries(overlay.connection.execute(script::CAUSED.call(keys, arguments))?)?;
+    let found = decode_journal_entries(
+        overlay.connection.execute(script::CAUSED_EVENTS.call_command(keys, arguments))?,
+    )?;
     found.iter().map(|(id, row)| Ok(Arc::new(rows::decode_event(*id, row)?.event))).collect()
 }
 
@@ -156,6 +158,8 @@ fn read_object_chain(
     let (last, forgotten) = (last.to_string(), extent.forgotten.to_string());
     let arguments = args![last, forgotten, limit.to_string(), PAGE_BYTES.to_string()];
     decode_strings(
-        overlay.connection.execute(script::CHAIN.call(vec![overlay.keys.journal_key()], arguments))?,
+        overlay
+            .connection
+            .execute(script::OBJECT_EVENTS.call_command(vec![overlay.keys.journal_key()], arguments))?,
     )
 }

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_grow_until_they_are_heavy() {
+    fn chunks_grow_until_they_are_large() {
         let chunk = ChunkSize::for_limit(usize::MAX).next_after(10);
         assert_eq!(chunk.rows(), FIRST_CHUNK * 4);
         assert!(chunk.next_after(10).is_max());

@@ -9,7 +9,7 @@ use super::ChunkSize;
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
 use crate::lookup::bucket_of_task;
-use crate::overlay::{Bytes, CacheFetch, TransactionOverlay, Way};
+use crate::overlay::{Bytes, CacheFetch, ScanOrder, TransactionOverlay};
 
 /// So many whole buckets are looked at together.
 const MAX_WHOLE_BUCKETS: usize = 8;
@@ -112,7 +112,7 @@ impl NewestFirstRows {
         let bounds = (Bound::Unbounded, Bound::Excluded(&*below));
         let mut numbers = Vec::new();
         for index in indexes {
-            let members = overlay.read_members(index, bounds, Way::Down, self.chunk.rows())?;
+            let members = overlay.read_members(index, bounds, ScanOrder::Descending, self.chunk.rows())?;
             for member in members {
                 numbers.push(decode_member_i64(&member, 0)?);
             }

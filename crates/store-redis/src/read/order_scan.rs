@@ -15,7 +15,7 @@ use super::ChunkSize;
 use crate::codec::{Member, decimal_field};
 use crate::keys::{Index, Table, order_field, order_key_of_field};
 use crate::lookup::parse_number;
-use crate::overlay::{CacheFetch, TransactionOverlay, Way};
+use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
 
 /// The orders of a path and a tenant, by key.
@@ -54,7 +54,8 @@ impl<'a> OrderScan<'a> {
         self.overlay.clear();
         let lower = self.from.as_ref().map(Member::as_slice);
         let bounds = (lower, Bound::Excluded(self.to.as_bytes()));
-        let mut keys = self.overlay.read_members(&Index::OrderKeys, bounds, Way::Up, self.chunk.rows())?;
+        let mut keys =
+            self.overlay.read_members(&Index::OrderKeys, bounds, ScanOrder::Ascending, self.chunk.rows())?;
         self.is_exhausted = keys.len() < self.chunk.rows();
         if let Some(last) = keys.last() {
             self.from = Bound::Excluded(last.clone());
@@ -122,7 +123,12 @@ impl<'s> OrderNodeScan<'s> {
         }
         self.overlay.clear();
         let bounds = (Bound::Excluded(&*self.after), Bound::Unbounded);
-        let members = self.overlay.read_members(&Index::OrdersByChain, bounds, Way::Up, self.chunk.rows())?;
+        let members = self.overlay.read_members(
+            &Index::OrdersByChain,
+            bounds,
+            ScanOrder::Ascending,
+            self.chunk.rows(),
+        )?;
         self.is_exhausted = members.len() < self.chunk.rows();
         self.after = members.last().cloned().unwrap_or_default();
         let orders = read_orders(self.overlay, &TransactionOverlay::decode_last_numbers(&members)?)?;

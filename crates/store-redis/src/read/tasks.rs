@@ -60,7 +60,8 @@ pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumb
     let Some(all) = pointsman_store::lanes_of(object) else { return Ok(vec![]) };
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
     let arguments = vec![bound(all.start()), bound(all.end()), to_arg(LANES_READ.to_string())];
-    let call = script::LANES.call(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
+    let call =
+        script::OBJECT_LANES.call_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
     let (mut heads, mut waiting_counts) = (Vec::new(), Vec::new());
     let mut parts = decode_list(overlay.connection.execute(call)?)?.into_iter();
     while let (Some(member), Some(count)) = (parts.next(), parts.next()) {

@@ -12,7 +12,7 @@ use super::RedisTables;
 use crate::codec::{Member, MemberBuilder, decimal_field};
 use crate::keys::{Index, Table, order_field};
 use crate::lookup::{StoredChain, parse_number};
-use crate::overlay::{CacheFetch, TransactionOverlay, Way, end_of_prefix};
+use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, end_of_prefix};
 use crate::rows;
 
 impl RedisTables {
@@ -87,7 +87,7 @@ impl RedisTables {
         let members = self.overlay.read_members(
             &Index::OrdersByChain,
             (Bound::Excluded(&after), upper),
-            Way::Up,
+            ScanOrder::Ascending,
             most,
         )?;
         TransactionOverlay::decode_last_numbers(&members)

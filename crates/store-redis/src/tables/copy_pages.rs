@@ -9,7 +9,7 @@ use crate::store_state::StoreState;
 
 impl RedisTables {
     /// Begins one, unless somebody has written since this commit.
-    pub(crate) fn begin_page(&self, since: Point) -> Result<bool> {
+    pub(crate) fn begin_copy_page(&self, since: Point) -> Result<bool> {
         self.begin(Foreseen::default())?;
         if self.store_state.borrow().commit_version != since {
             self.roll_back();
@@ -21,7 +21,7 @@ impl RedisTables {
     }
 
     /// Commits it; answers by which commit.
-    pub(crate) fn commit_page(&self) -> Result<Point> {
+    pub(crate) fn commit_copy_page(&self) -> Result<Point> {
         self.commit()?;
         Ok(self.store_state.borrow().commit_version)
     }

@@ -10,7 +10,7 @@ use super::RedisTables;
 use super::transaction::idempotency_field;
 use crate::codec::{MemberBuilder, RowDecoder, RowEncoder, decode_member_i64};
 use crate::keys::{Index, Table};
-use crate::overlay::{CacheFetch, Way};
+use crate::overlay::{CacheFetch, ScanOrder};
 use crate::rows;
 
 /// Every so many events, one is marked.
@@ -75,7 +75,7 @@ impl RedisTables {
     }
 
     pub(super) fn read_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
-        let events = self.overlay.read_events(from, to, Way::Up, most)?;
+        let events = self.overlay.read_events(from, to, ScanOrder::Ascending, most)?;
         events.iter().map(|(id, row)| Ok(rows::decode_event(*id, row)?.event)).collect()
     }
 
@@ -88,7 +88,7 @@ impl RedisTables {
         let last = self.overlay.read_members(
             &Index::EventNumberSamples,
             (Bound::Unbounded, Bound::Included(&end)),
-            Way::Down,
+            ScanOrder::Descending,
             1,
         )?;
         last.first().map(|member| decode_member_i64(member, 1).map(EventId::from_i64)).transpose()
@@ -96,11 +96,11 @@ impl RedisTables {
 
     pub(super) fn read_last_event_up_to(&self, id: EventId) -> Result<EventId> {
         // Redis looks through the whole journal for what lies before its beginning.
-        let first = self.overlay.read_events(EventId::ZERO, EventId::MAX, Way::Up, 1)?;
+        let first = self.overlay.read_events(EventId::ZERO, EventId::MAX, ScanOrder::Ascending, 1)?;
         if first.first().is_none_or(|(first, _)| *first > id) {
             return Ok(EventId::ZERO);
         }
-        let last = self.overlay.read_events(EventId::ZERO, id, Way::Down, 1)?;
+        let last = self.overlay.read_events(EventId::ZERO, id, ScanOrder::Descending, 1)?;
         Ok(last.first().map_or(EventId::ZERO, |(id, _)| *id))
     }
 }

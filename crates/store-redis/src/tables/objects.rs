@@ -15,7 +15,7 @@ use crate::codec::{Member, MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, object_field, object_name};
 use crate::lookup::object_sharing_name;
-use crate::overlay::{CacheFetch, Way, decode_integer, decode_list, decode_strings};
+use crate::overlay::{CacheFetch, ScanOrder, decode_integer, decode_list, decode_strings};
 use crate::rows::JournaledEvent;
 use crate::{keys, rows};
 
@@ -67,7 +67,8 @@ impl RedisTables {
         let end = MemberBuilder::from_i64(up_to.as_i64().saturating_add(1)).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*end));
         loop {
-            let members = self.overlay.read_members(&Index::ObjectsByCheck, bounds, Way::Up, most)?;
+            let members =
+                self.overlay.read_members(&Index::ObjectsByCheck, bounds, ScanOrder::Ascending, most)?;
             let is_all = members.len() < most;
             let idle = self.resolve_idle_objects(members)?;
             if is_all || !idle.is_empty() {
@@ -195,7 +196,7 @@ impl RedisTables {
         most: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
-        let rows = self.overlay.read_events(from, up_to, Way::Up, most)?;
+        let rows = self.overlay.read_events(from, up_to, ScanOrder::Ascending, most)?;
         let next = rows.last().filter(|_| rows.len() >= most).map(|(id, _)| *id);
         let visited = rows.iter().map(|(id, row)| rows::decode_event(*id, row));
         let visited: Vec<JournaledEvent> = visited.collect::<Result<_>>()?;

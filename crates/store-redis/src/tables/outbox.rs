@@ -180,7 +180,7 @@ impl RedisTables {
         let ours: HashSet<&[u8]> = held.iter().map(|(_, object)| &**object).collect();
         let written = self.outbox.written_objects.borrow();
         arguments.extend(written.iter().filter(|object| !ours.contains(&***object)).cloned());
-        script::SERVE.call(vec![keys.with_prefix("next.event.id")], arguments)
+        script::READ_OUTBOXES.call_command(vec![keys.with_prefix("next.event.id")], arguments)
     }
 
     /// What is to be journaled first, and the last id that was given out before it.
@@ -237,7 +237,7 @@ pub(crate) fn requeue_dead_workers_command(
     objects: &[Vec<u8>],
 ) -> CommandArgs {
     let arguments = [&args![keys.with_prefix(""), workers.len().to_string()], workers, objects].concat();
-    script::SWEEP.call(vec![keys.with_prefix("objects.with.events")], arguments)
+    script::REQUEUE_OBJECTS.call_command(vec![keys.with_prefix("objects.with.events")], arguments)
 }
 
 /// The objects that will be written to, by the names that they have in the outbox.

@@ -15,7 +15,7 @@ use super::RedisTables;
 use crate::codec::decode_member_i64;
 use crate::keys::{Index, Table};
 use crate::lookup::StoredHandler;
-use crate::overlay::Way;
+use crate::overlay::ScanOrder;
 use crate::rows;
 
 /// Texts that are parts of the registration.
@@ -66,7 +66,8 @@ impl RedisTables {
     }
 
     pub(super) fn read_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
-        let first = self.overlay.read_members(&Index::ReadyTasks(queue), UNBOUNDED, Way::Up, 1)?;
+        let first =
+            self.overlay.read_members(&Index::ReadyTasks(queue), UNBOUNDED, ScanOrder::Ascending, 1)?;
         first
             .first()
             .map(|member| Ok((-decode_member_i64(member, 0)?, TaskSeq(decode_member_i64(member, 2)?))))
@@ -75,7 +76,12 @@ impl RedisTables {
 
     pub(super) fn read_rank_ranges(&self, queue: QueueId) -> Result<Vec<Ranks>> {
         let mut ranks: BTreeMap<(i64, Option<u16>), (i64, i64)> = BTreeMap::new();
-        for member in self.overlay.read_members(&Index::ReadyTasks(queue), UNBOUNDED, Way::Up, usize::MAX)? {
+        for member in self.overlay.read_members(
+            &Index::ReadyTasks(queue),
+            UNBOUNDED,
+            ScanOrder::Ascending,
+            usize::MAX,
+        )? {
             let (score, rank) = (-decode_member_i64(&member, 0)?, decode_member_i64(&member, 1)?);
             let bucket = member.last_chunk().map(|bytes| u16::from_be_bytes(*bytes));
             let bucket = bucket.filter(|bucket| *bucket != u16::MAX);

@@ -12,7 +12,7 @@ use crate::codec::{MemberBuilder, decimal_field, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table, bucket_and_field};
 use crate::lookup::parse_number;
-use crate::overlay::{CacheFetch, Way, decode_strings};
+use crate::overlay::{CacheFetch, ScanOrder, decode_strings};
 use crate::{rows, task_indexes};
 
 /// So many things at most are looked at in one transaction: whoever emits meanwhile waits for it.
@@ -29,7 +29,7 @@ const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unboun
 impl RedisTables {
     pub(super) fn expire_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
         let from = EventId::from_i64(after.as_i64() + 1);
-        let events = self.overlay.read_events(from, forgotten, Way::Up, MAX_ROWS_PER_STEP)?;
+        let events = self.overlay.read_events(from, forgotten, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
         let go_on = events.last().filter(|_| events.len() == MAX_ROWS_PER_STEP).map(|(id, _)| *id);
         let mut found = Vec::with_capacity(events.len());
         for (id, row) in &events {
@@ -64,8 +64,12 @@ impl RedisTables {
 
     /// One mark stays behind: it says how many events there were before it.
     fn delete_expired_number_samples(&self, forgotten: EventId) -> Result<()> {
-        let marks =
-            self.overlay.read_members(&Index::EventNumberSamples, UNBOUNDED, Way::Up, MAX_ROWS_PER_STEP)?;
+        let marks = self.overlay.read_members(
+            &Index::EventNumberSamples,
+            UNBOUNDED,
+            ScanOrder::Ascending,
+            MAX_ROWS_PER_STEP,
+        )?;
         let mut old = Vec::new();
         for mark in marks {
             if decode_member_i64(&mark, 1)? > forgotten.as_i64() {
@@ -83,7 +87,7 @@ impl RedisTables {
         let buckets = self.overlay.read_members(
             &Index::ArchivedTaskBuckets,
             UNBOUNDED,
-            Way::Up,
+            ScanOrder::Ascending,
             MAX_BUCKETS_PER_STEP,
         )?;
         let (mut expired, mut looked_at, many) =
@@ -146,7 +150,7 @@ impl RedisTables {
     fn expire_rows_by_age(&self, table: &Table, by_age: &Index, before: Timestamp) -> Result<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old = self.overlay.read_members(by_age, old, Way::Up, MAX_ROWS_PER_STEP)?;
+        let old = self.overlay.read_members(by_age, old, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
         let more = old.len() == MAX_ROWS_PER_STEP;
         for member in old {
             self.overlay.delete_row(table.clone(), member.get(8..).unwrap_or_default());
@@ -168,7 +172,8 @@ impl RedisTables {
     fn expire_fires(&self, before: Timestamp) -> Result<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old = self.overlay.read_members(&Index::FiresByAge, old, Way::Up, MAX_ROWS_PER_STEP)?;
+        let old =
+            self.overlay.read_members(&Index::FiresByAge, old, ScanOrder::Ascending, MAX_ROWS_PER_STEP)?;
         let more = old.len() == MAX_ROWS_PER_STEP;
         for member in old {
             let planned = decode_member_i64(&member, 1)?;

@@ -11,7 +11,7 @@ use pointsman_store::row::{Phase, ScheduleRow};
 use super::RedisTables;
 use crate::codec::{Member, MemberBuilder, RowDecoder, RowEncoder, decode_member_i64};
 use crate::keys::{Index, Table};
-use crate::overlay::Way;
+use crate::overlay::ScanOrder;
 use crate::rows;
 
 /// Where a schedule stands, and what it emitted last.
@@ -112,7 +112,7 @@ impl RedisTables {
         let index = Index::FireTimes(schedule.to_string());
         let later = (Bound::Excluded(&*after), Bound::Unbounded);
         let mut unmet = None;
-        for member in self.overlay.read_members(&index, later, Way::Up, usize::MAX)? {
+        for member in self.overlay.read_members(&index, later, ScanOrder::Ascending, usize::MAX)? {
             let planned = Timestamp::from_micros(decode_member_i64(&member, 0)?);
             let fire = self.read_fire(schedule, planned)?;
             if fire.is_some_and(|fire| fire.outcome == Outcome::Skipped(Skipped::Held)) {

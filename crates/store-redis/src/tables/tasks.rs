@@ -13,7 +13,7 @@ use super::RedisTables;
 use crate::codec::{Member, MemberBuilder, decode_member_i64};
 use crate::connection::{CommandArgs, to_arg};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
-use crate::overlay::{Way, decode_list, decode_optional_bytes};
+use crate::overlay::{ScanOrder, decode_list, decode_optional_bytes};
 use crate::script;
 use crate::{rows, task_indexes};
 
@@ -197,7 +197,7 @@ impl RedisTables {
                 )?;
                 members.push(Member::from_slice(&member));
             }
-            for member in self.overlay.merge_written_members(index, Way::Up, *most, members) {
+            for member in self.overlay.merge_written_members(index, ScanOrder::Ascending, *most, members) {
                 best.extend(self.overlay.read_active_task(TaskSeq(decode_member_i64(&member, 2)?))?);
             }
         }
@@ -212,7 +212,7 @@ impl RedisTables {
             names.push(keys.index_key(index));
             arguments.push(to_arg((most + self.overlay.count_removed_members(index)).to_string()));
         }
-        script::READY.call(names, arguments)
+        script::READY_TASKS.call_command(names, arguments)
     }
 
     /// A task and its event that a script has found.
@@ -248,7 +248,7 @@ impl RedisTables {
         let due = self.overlay.read_members(
             &Index::DueTasks,
             (Bound::Unbounded, Bound::Included(&end)),
-            Way::Up,
+            ScanOrder::Ascending,
             most,
         )?;
         let seqs: Vec<TaskSeq> =
@@ -257,7 +257,7 @@ impl RedisTables {
     }
 
     pub(super) fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
-        let first = self.overlay.read_members(&Index::DueTasks, UNBOUNDED, Way::Up, 1)?;
+        let first = self.overlay.read_members(&Index::DueTasks, UNBOUNDED, ScanOrder::Ascending, 1)?;
         first.first().map(|member| decode_member_i64(member, 0).map(Timestamp::from_micros)).transpose()
     }
 
@@ -309,7 +309,8 @@ impl RedisTables {
     pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
         let end = MemberBuilder::from_i64(now.micros()).finish();
         let over = (Bound::Unbounded, Bound::Excluded(&*end));
-        let over = self.overlay.read_members(&Index::LeaseExpiries, over, Way::Up, usize::MAX)?;
+        let over =
+            self.overlay.read_members(&Index::LeaseExpiries, over, ScanOrder::Ascending, usize::MAX)?;
         let seqs: Vec<TaskSeq> =
             over.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
         let mut locked = self.overlay.read_active_tasks(seqs)?;
@@ -417,6 +418,7 @@ impl RedisTables {
             _ => Bound::Unbounded,
         };
         let index = Index::ReadyTasks(live.queue);
-        Ok(self.overlay.read_members(&index, (Bound::Unbounded, upper), Way::Up, most)?.len() as u64)
+        Ok(self.overlay.read_members(&index, (Bound::Unbounded, upper), ScanOrder::Ascending, most)?.len()
+            as u64)
     }
 }

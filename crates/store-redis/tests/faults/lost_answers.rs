@@ -15,8 +15,8 @@ use crate::common::place::{Place, left};
 use crate::common::wire::{Fate, Wire};
 
 const COMMIT: &str = include_str!("../../src/lua/commit.lua");
-const SERVE: &str = include_str!("../../src/lua/serve.lua");
-const TAKE: &str = include_str!("../../src/lua/take.lua");
+const SERVE: &str = include_str!("../../src/lua/read_outboxes.lua");
+const TAKE: &str = include_str!("../../src/lua/claim_objects.lua");
 
 /// A node on a wire that loses answers, and one beside it.
 struct Two {

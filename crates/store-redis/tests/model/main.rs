@@ -1,11 +1,11 @@
-//! The outbox of document 001 as this store has it, in small, looked at in all its runs: `take.lua`, `sweep.lua`, `serve.lua`
+//! The outbox of document 001 as this store has it, in small, looked at in all its runs: `claim_objects.lua`, `requeue_objects.lua`, `read_outboxes.lua`
 //! and `commit.lua` as steps of a model, with crashes, lost answers, workers that are taken for dead though they live, and
 //! commands that arrive late. Then each safeguard is taken out, and what breaks is what it is for.
 //!
 //! A direct emit to an object for which more was left than one transaction takes commits that a piece at a time, and goes on
 //! after each without beginning again. Its own event comes with the last piece.
 //!
-//! Not looked at: the turn to write (`begin.lua`), which only spares conflicts; what an event is made of, and what is set
+//! Not looked at: the turn to write (`begin_transaction.lua`), which only spares conflicts; what an event is made of, and what is set
 //! aside because it is none; that workers and jobs share processes and transactions; keys that somebody else has changed,
 //! such as an owner that does not name its object, which the sweep looks for and no script leaves behind (`OWNER_HOLDS`).
 

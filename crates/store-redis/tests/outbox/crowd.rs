@@ -54,7 +54,7 @@ async fn each_object_keeps_its_order_whoever_pushes_and_whoever_journals() {
     rest(&place).await;
     watch.end();
     let [one, other] = nodes;
-    let (shares, ()) = ((one.store.work().0, other.store.work().0), one.close().await);
+    let (shares, ()) = ((one.store.write_counts().0, other.store.write_counts().0), one.close().await);
     assert!(shares.0 > 0 && shares.1 > 0, "both have worked: {shares:?}");
     other.close().await;
 }

@@ -16,7 +16,7 @@ use crate::common::place::{Place, left};
 use crate::common::wire::{Fate, Wire};
 use crate::common::{now, until};
 
-const BEGIN: &str = include_str!("../../src/lua/begin.lua");
+const BEGIN: &str = include_str!("../../src/lua/begin_transaction.lua");
 const COMMIT: &str = include_str!("../../src/lua/commit.lua");
 
 /// The values of an object's events, as numbers.

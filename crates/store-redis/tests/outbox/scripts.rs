@@ -2,9 +2,9 @@
 
 use crate::common::place::{Hand, Place, left};
 
-const BEGIN: &str = include_str!("../../src/lua/begin.lua");
+const BEGIN: &str = include_str!("../../src/lua/begin_transaction.lua");
 const COMMIT: &str = include_str!("../../src/lua/commit.lua");
-const TAKE: &str = include_str!("../../src/lua/take.lua");
+const TAKE: &str = include_str!("../../src/lua/claim_objects.lua");
 
 const BEFORE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 4, 1, 1, 1, 1, 1, 1, 1, 1];
 const AFTER: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 5, 2, 2, 2, 2, 2, 2, 2, 2];

@@ -201,7 +201,8 @@ async fn what_a_worker_held_that_dies_later_is_found() {
 /// A worker that was only slow is taken over; what it does later is refused, and nothing is journaled twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_worker_that_was_taken_for_dead_does_no_harm() {
-    for script in [include_str!("../../src/lua/commit.lua"), include_str!("../../src/lua/serve.lua")] {
+    for script in [include_str!("../../src/lua/commit.lua"), include_str!("../../src/lua/read_outboxes.lua")]
+    {
         let server = Redis::start(RedisSettings::default()).unwrap();
         let place = Place::whole(&server);
         let wire = Wire::start(server.address());
