@@ -50,7 +50,7 @@ fn broken(checker: &impl Checker<Outbox>) -> Vec<Broken> {
 }
 
 #[test]
-fn three_workers_share_an_object() {
+fn properties_hold_with_three_workers_on_one_object() {
     let scope = Scope::one_object(3);
     let seen = explore("three workers, a turn has one event", scope.clone());
     assert!(seen.is_superset(&BTreeSet::from([ALL_IS_DONE, TWO_BELIEVE, TAKEN_OVER, OVERTAKEN])), "{seen:?}");
@@ -58,13 +58,13 @@ fn three_workers_share_an_object() {
 }
 
 #[test]
-fn three_workers_share_two_objects() {
+fn properties_hold_with_three_workers_on_two_objects() {
     let seen = explore("two objects", Scope::two_objects(3));
     assert!(seen.is_superset(&BTreeSet::from([ALL_IS_DONE, TWO_BELIEVE, TAKEN_OVER, OVERTAKEN])), "{seen:?}");
 }
 
 #[test]
-fn commands_arrive_late_and_clocks_leap() {
+fn properties_hold_with_late_commands_and_clock_leaps() {
     let scope = Scope { pushes: vec![vec![1, 1]], late: 1, leaps: 1, ..Scope::one_object(2) };
     explore("late commands", scope.clone());
     let scope = Scope { pushes: vec![vec![1]], emits: vec![0], ..scope };
@@ -72,7 +72,7 @@ fn commands_arrive_late_and_clocks_leap() {
 }
 
 #[test]
-fn direct_emits_come_between() {
+fn properties_hold_with_direct_emits() {
     let scope = Scope { pushes: vec![vec![1, 1]], emits: vec![0], ..Scope::one_object(2) };
     let seen = explore("a direct emit", scope.clone());
     let examples = BTreeSet::from([ALL_IS_DONE, OVERTAKEN, UNHEARD, EMIT_SERVES, EMIT_FOLLOWS]);
@@ -82,7 +82,7 @@ fn direct_emits_come_between() {
 
 #[test]
 #[ignore = "millions of states; `cargo xtask model` looks at them"]
-fn a_larger_world() {
+fn larger_scopes_hold_all_properties() {
     let (one, two) = (Scope::one_object(3), Scope::two_objects(2));
     explore("two crashes and two lapses", Scope { crashes: 2, lapses: 2, ..one.clone() });
     explore("three workers, late commands", Scope { late: 1, leaps: 1, ..one.clone() });
@@ -93,7 +93,7 @@ fn a_larger_world() {
 }
 
 #[test]
-fn every_run_ends() {
+fn every_run_terminates() {
     let scope = Scope::one_object(2);
     for scope in [
         Scope { lapses: 2, ..scope.clone() },
@@ -127,7 +127,7 @@ fn each_safeguard_is_needed() {
 
 /// Some keep the order of events, too, where others that keep it are gone.
 #[test]
-fn some_safeguards_stand_behind_others() {
+fn some_safeguards_back_up_others() {
     for case in cases::second_line() {
         for (missing, what) in [(case.gone, "the first line"), (case.take_out, "the second line")] {
             let found = what_breaks(&case.scope, Safeguards::without(missing), case.breaks);

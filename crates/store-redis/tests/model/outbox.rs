@@ -110,7 +110,7 @@ impl Outbox {
         Some(())
     }
 
-    fn act(&self, state: &mut State, action: Action) -> Option<()> {
+    fn apply_action(&self, state: &mut State, action: Action) -> Option<()> {
         match action {
             Action::Push(object) => {
                 let push = &mut state.pushes[usize::from(object)];
@@ -176,7 +176,7 @@ impl Model for Outbox {
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
         let mut next = state.clone();
-        self.act(&mut next, action)?;
+        self.apply_action(&mut next, action)?;
         next.forget();
         (next != *state).then_some(next)
     }
