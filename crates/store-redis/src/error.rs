@@ -9,62 +9,68 @@ use redis::{ErrorKind, RedisError};
 pub enum OpenError {
     #[error("the URL of Redis cannot be used: {0}")]
     BadUrl(String),
-    #[error("the URL of Redis cannot be used: `{name}` {what}")]
-    BadParameter { name: String, what: String },
-    #[error("cannot connect to Redis at {at}: {reason}; is it running, and can this machine reach it there?")]
-    Unreachable { at: String, reason: String },
+    #[error("the URL of Redis cannot be used: `{name}` {problem}")]
+    BadParameter { name: String, problem: String },
     #[error(
-        "what answers at {at} does not speak Redis's protocol ({reason}); check host and port in the URL"
+        "cannot connect to Redis at {address}: {reason}; is it running, and can this machine reach it there?"
     )]
-    NotRedis { at: String, reason: String },
-    #[error("Redis at {at} does not let the user {role} in: {reason}; {advice}")]
-    LoginRefused { at: String, role: String, reason: String, advice: String },
+    Unreachable { address: String, reason: String },
     #[error(
-        "Redis at {at} cannot be talked to as the URL asks for: {reason}; check sslmode, sslrootcert, sslcert and sslkey \
+        "what answers at {address} does not speak Redis's protocol ({reason}); check host and port in the URL"
+    )]
+    NotRedis { address: String, reason: String },
+    #[error("Redis at {address} does not let the user {role} in: {reason}; {advice}")]
+    AccessDenied { address: String, role: String, reason: String, advice: String },
+    #[error(
+        "Redis at {address} cannot be talked to as the URL asks for: {reason}; check sslmode, sslrootcert, sslcert and sslkey \
          in the URL, and the certificate of the server"
     )]
-    TlsFailed { at: String, reason: String },
+    TlsFailed { address: String, reason: String },
     #[error(
-        "there is no database {database} at {at}; name a smaller number in the URL, or raise `databases` in the \
+        "there is no database {database} at {address}; name a smaller number in the URL, or raise `databases` in the \
          configuration of the server"
     )]
-    DatabaseNotFound { at: String, database: u32 },
-    #[error("Redis at {at} has version {found}, and 7.0 or newer is needed; upgrade it, or name another")]
-    ServerTooOld { at: String, found: String },
-    #[error("the user {role} has not the rights that it needs ({reason}); let an administrator run: {grant}")]
-    MissingPermissions { role: String, reason: String, grant: String },
-    #[error("Redis at {at} {found}, and the URL says otherwise; {advice}")]
-    WrongServerKind { at: String, found: String, advice: String },
+    NoDatabase { address: String, database: u32 },
     #[error(
-        "Redis at {at} is a replica of {of}, which nobody else writes to; name that one, or the sentinels that know which \
+        "Redis at {address} has version {found}, and 7.0 or newer is needed; upgrade it, or name another"
+    )]
+    ServerTooOld { address: String, found: String },
+    #[error("the user {role} has not the rights that it needs ({reason}); let an administrator run: {grant}")]
+    MissingPrivilege { role: String, reason: String, grant: String },
+    #[error("Redis at {address} {found}, and the URL says otherwise; {advice}")]
+    WrongServerKind { address: String, found: String, advice: String },
+    #[error(
+        "Redis at {address} is a replica of {master}, which nobody else writes to; name that one, or the sentinels that know which \
          is the master, as in redis+sentinel://host1,host2,host3/mymaster"
     )]
-    IsReplica { at: String, of: String },
-    #[error("the sentinel at {at} watches no master named {name}; name one that it knows: {known}")]
-    UnknownMaster { at: String, name: String, known: String },
+    IsReplica { address: String, master: String },
     #[error(
-        "no node of the cluster at {at} has slot {slot}, where our keys are; wait until a failover has ended, or see \
-         `redis-cli --cluster check {at}`"
+        "the sentinel at {address} watches no master named {name}; name one that it knows: {known_masters}"
     )]
-    SlotNotServed { at: String, slot: u16 },
+    UnknownMaster { address: String, name: String, known_masters: String },
     #[error(
-        "the store at {at} was made by a newer version of Pointsman (its layout is {found}, this version knows up to \
-         {known}); run that version, or restore a backup made before the upgrade"
+        "no node of the cluster at {address} has slot {slot}, where our keys are; wait until a failover has ended, or see \
+         `redis-cli --cluster check {address}`"
     )]
-    NewerLayout { at: String, found: u32, known: u32 },
+    SlotNotServed { address: String, slot: u16 },
     #[error(
-        "the store at {at} was made before the first release of Pointsman (its layout is {found}, this version needs \
-         {known}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a file, or use \
+        "the store at {address} was made by a newer version of Pointsman (its layout is {found}, this version knows up to \
+         {supported}); run that version, or restore a backup made before the upgrade"
+    )]
+    LayoutTooNew { address: String, found: u32, supported: u32 },
+    #[error(
+        "the store at {address} was made before the first release of Pointsman (its layout is {found}, this version needs \
+         {supported}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a file, or use \
          another prefix, as in ?prefix=pointsman:"
     )]
-    OlderLayout { at: String, found: u32, known: u32 },
+    LayoutTooOld { address: String, found: u32, supported: u32 },
     #[error(
-        "at {at} there is a key {key} that is not Pointsman's; name another database in the URL, or another prefix, as in \
+        "at {address} there is a key {key} that is not Pointsman's; name another database in the URL, or another prefix, as in \
          ?prefix=pointsman:"
     )]
-    ForeignKey { at: String, key: String },
-    #[error("Redis at {at} cannot do now what is needed: {reason}")]
-    OperationFailed { at: String, reason: String },
+    ForeignKey { address: String, key: String },
+    #[error("Redis at {address} cannot do now what is needed: {reason}")]
+    OpenFailed { address: String, reason: String },
     #[error("what Redis holds cannot be understood: {0}")]
     Damaged(String),
 }
@@ -148,7 +154,7 @@ pub(crate) fn open_error_from_fault(at: &str, fault: Fault) -> OpenError {
         Fault::Damaged(what) => OpenError::Damaged(what),
         Fault::Database(error) => match error.downcast::<OpenError>() {
             Ok(error) => *error,
-            Err(error) => OpenError::OperationFailed { at: at.into(), reason: describe_error(&error) },
+            Err(error) => OpenError::OpenFailed { address: at.into(), reason: describe_error(&error) },
         },
     }
 }
@@ -184,7 +190,7 @@ mod tests {
         let late = RedisError::from(std::io::Error::from(std::io::ErrorKind::WouldBlock));
         assert!(must_reconnect(&cut) && must_reconnect(&late));
         assert_eq!(error_reason(&late), "no answer in time");
-        let gone = OpenError::Unreachable { at: "a:1".into(), reason: "refused".into() };
+        let gone = OpenError::Unreachable { address: "a:1".into(), reason: "refused".into() };
         assert!(is_connection_fault(&gone.into()));
     }
 

@@ -21,7 +21,7 @@
 //! - `unit.rs` lets a program put its own commands and its events into one step.
 //! - `watch.rs` wakes the other nodes and is woken by them; `health.rs` looks how the server fares (`settings.rs`,
 //!   `memory.rs`).
-//! - `copy/` is how all of it is moved to another store, or from one.
+//! - `store_copy/` is how all of it is moved to another store, or from one.
 //! - `connect/` is where Redis is, and how to connect to it.
 //! - Every script is a file in `lua/` that says what it is for, what its keys are and what it is given (`script.rs`).
 
@@ -30,7 +30,6 @@ mod codec;
 mod command_buffer;
 mod connect;
 mod connection;
-mod copy;
 pub mod doctor;
 mod error;
 mod health;
@@ -47,6 +46,7 @@ mod reads;
 mod rows;
 mod script;
 mod server_settings;
+mod store_copy;
 mod store_state;
 mod tables;
 mod task_indexes;
@@ -72,8 +72,8 @@ use tables::RedisTables;
 use unit_of_work::UnitOfWorkRunner;
 
 pub use connect::Endpoint;
-pub use copy::RedisStoreCopy;
 pub use error::OpenError;
+pub use store_copy::RedisStoreCopy;
 
 /// Under which name it is kept what all nodes accept.
 const FIRST_TOKEN_TEXT: &str = "first_token";
@@ -131,7 +131,7 @@ impl Redis {
         };
         match tokio::task::spawn_blocking(read).await {
             Ok(read) => read.map_err(|fault| error::open_error_from_fault(&at, fault)),
-            Err(error) => Err(OpenError::OperationFailed { at, reason: error.to_string() }),
+            Err(error) => Err(OpenError::OpenFailed { address: at, reason: error.to_string() }),
         }
     }
 
@@ -174,7 +174,7 @@ impl Redis {
 async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
     let at = endpoint.display_location();
     let started = tokio::task::spawn_blocking(move || open_writer(endpoint, now)).await;
-    started.map_err(|error| OpenError::OperationFailed { at, reason: error.to_string() })?
+    started.map_err(|error| OpenError::OpenFailed { address: at, reason: error.to_string() })?
 }
 
 fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
@@ -197,8 +197,8 @@ fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
         tables.overlay.read_number("layout").map_err(|fault| error::open_error_from_fault(at, fault))?;
     let (at, found) = (at.into(), u32::try_from(layout).unwrap_or(u32::MAX));
     match found.cmp(&CURRENT_LAYOUT) {
-        Ordering::Greater => Err(OpenError::NewerLayout { at, found, known: CURRENT_LAYOUT }),
-        Ordering::Less => Err(OpenError::OlderLayout { at, found, known: CURRENT_LAYOUT }),
+        Ordering::Greater => Err(OpenError::LayoutTooNew { address: at, found, supported: CURRENT_LAYOUT }),
+        Ordering::Less => Err(OpenError::LayoutTooOld { address: at, found, supported: CURRENT_LAYOUT }),
         Ordering::Equal => Ok(()),
     }
 }

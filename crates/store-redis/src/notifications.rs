@@ -73,8 +73,8 @@ async fn listen_until_disconnected(
     writer: &Writer<RedisTables>,
 ) -> Result<(), OpenError> {
     let mut wire = endpoint.connect_for_listening().await?;
-    let failed = |error: redis::RedisError| OpenError::OperationFailed {
-        at: endpoint.display_location(),
+    let failed = |error: redis::RedisError| OpenError::OpenFailed {
+        address: endpoint.display_location(),
         reason: error.to_string(),
     };
     wire.subscribe(channel_name(endpoint)).await.map_err(failed)?;

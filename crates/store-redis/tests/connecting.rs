@@ -74,11 +74,11 @@ async fn refused_logins_explain_the_reason() {
         ("redis://eve:right@", "does not let the user eve in: WRONGPASS"),
     ] {
         let error = connection_error(&url_of(&server, before, "")).await;
-        assert!(matches!(error, OpenError::LoginRefused { .. }), "{error}");
+        assert!(matches!(error, OpenError::AccessDenied { .. }), "{error}");
         assert!(error.to_string().contains(told), "{error}");
     }
     let listening = endpoint(&url_of(&server, "redis://:wrong@", "")).connect_for_listening().await;
-    assert!(matches!(listening, Err(OpenError::LoginRefused { .. })));
+    assert!(matches!(listening, Err(OpenError::AccessDenied { .. })));
     let open = Redis::start(RedisSettings::default()).unwrap();
     let error = connection_error(&url_of(&open, "redis://:none@", "")).await;
     assert!(error.to_string().contains("without any password configured"), "{error}");
@@ -87,7 +87,7 @@ async fn refused_logins_explain_the_reason() {
     open.command(&limited).unwrap();
     let url = url_of(&open, "redis://ann:right@", "");
     let error = connection_error(&url).await;
-    let OpenError::MissingPermissions { grant, .. } = &error else { panic!("{error}") };
+    let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     open.command(&grant.split(' ').collect::<Vec<_>>()).unwrap();
     endpoint(&url).connect().await.unwrap();
 }
@@ -96,12 +96,12 @@ async fn refused_logins_explain_the_reason() {
 async fn missing_databases_and_replicas_are_refused() {
     let server = Redis::start(RedisSettings::default()).unwrap();
     let error = connection_error(&url_of(&server, "redis://", "/16")).await;
-    assert!(matches!(error, OpenError::DatabaseNotFound { database: 16, .. }), "{error}");
+    assert!(matches!(error, OpenError::NoDatabase { database: 16, .. }), "{error}");
     let (ip, there) = (server.address().ip().to_string(), server.port().to_string());
     let replica = Redis::start(RedisSettings::with(&[("replicaof", &format!("{ip} {there}"))])).unwrap();
     let error = connection_error(&replica.url()).await;
     assert!(
-        matches!(&error, OpenError::IsReplica { of, .. } if *of == server.address().to_string()),
+        matches!(&error, OpenError::IsReplica { master: of, .. } if *of == server.address().to_string()),
         "{error}"
     );
 }
@@ -162,7 +162,10 @@ async fn sentinels_lead_to_the_master_after_a_failover() {
     assert_receives_published(&endpoint(&url)).await;
 
     let error = connection_error(&url.replace("/mymaster", "/nobody")).await;
-    assert!(matches!(&error, OpenError::UnknownMaster { known, .. } if known == "mymaster"), "{error}");
+    assert!(
+        matches!(&error, OpenError::UnknownMaster { known_masters: known, .. } if known == "mymaster"),
+        "{error}"
+    );
     let sentinel = sentinels.sentinels().first().unwrap();
     let error = connection_error(&sentinel.url()).await;
     assert!(

@@ -86,7 +86,7 @@ impl<'a> Handshake<'a> {
             .and_then(|major| major.parse().ok())
             .is_none_or(|major: u32| major < MIN_SERVER_MAJOR)
         {
-            return Err(OpenError::ServerTooOld { at: self.address.to_string(), found: found.into() });
+            return Err(OpenError::ServerTooOld { address: self.address.to_string(), found: found.into() });
         }
         self.check_server_kind(match info_line(&info, "redis_mode") {
             Some("cluster") => ServerKind::ClusterNode,
@@ -96,8 +96,8 @@ impl<'a> Handshake<'a> {
         self.check_is_master(self.decode_reply(role)?)?;
         self.check_ping_reply(ping)?;
         match selected {
-            Err(error) if error_reason(&error).contains("out of range") => Err(OpenError::DatabaseNotFound {
-                at: self.address.to_string(),
+            Err(error) if error_reason(&error).contains("out of range") => Err(OpenError::NoDatabase {
+                address: self.address.to_string(),
                 database: self.endpoint.database,
             }),
             selected => self.decode_reply::<Value>(selected).map(drop),
@@ -133,7 +133,7 @@ impl<'a> Handshake<'a> {
                 ("is not part of a cluster", format!("write {}host:6379", scheme("")))
             }
         };
-        OpenError::WrongServerKind { at: self.address.to_string(), found: found.into(), advice }
+        OpenError::WrongServerKind { address: self.address.to_string(), found: found.into(), advice }
     }
 
     fn check_is_master(&self, role: Vec<Value>) -> Result<(), OpenError> {
@@ -144,14 +144,14 @@ impl<'a> Handshake<'a> {
             "master" => Ok(()),
             "slave" => {
                 let of = ServerAddress { host: word(), port: word().parse().unwrap_or_default() };
-                Err(OpenError::IsReplica { at: self.address.to_string(), of: of.to_string() })
+                Err(OpenError::IsReplica { address: self.address.to_string(), master: of.to_string() })
             }
             other => Err(self.not_redis_error(&format!("its role is {other:?}"))),
         }
     }
 
     fn not_redis_error(&self, reason: &str) -> OpenError {
-        OpenError::NotRedis { at: self.address.to_string(), reason: reason.into() }
+        OpenError::NotRedis { address: self.address.to_string(), reason: reason.into() }
     }
 
     /// An answer as what it should be.
@@ -171,7 +171,7 @@ impl<'a> Handshake<'a> {
                 rustls::Error::InvalidMessage(_) => self.not_redis_error(
                     "it does not encrypt; what is not encrypted begins with redis, not with rediss",
                 ),
-                told => OpenError::TlsFailed { at, reason: told.to_string() },
+                told => OpenError::TlsFailed { address: at, reason: told.to_string() },
             };
         }
         if error.is_timeout() {
@@ -189,9 +189,9 @@ impl<'a> Handshake<'a> {
                 let advice = "give it a password (requirepass), or turn protected-mode off where only friends reach it";
                 let reason =
                     "it is in protected mode, and takes connections from its own machine only".into();
-                OpenError::LoginRefused { at, role, reason, advice: advice.into() }
+                OpenError::AccessDenied { address: at, role, reason, advice: advice.into() }
             }
-            Some("NOPERM") => OpenError::MissingPermissions {
+            Some("NOPERM") => OpenError::MissingPrivilege {
                 role: self.user_name().into(),
                 reason: error_reason(error),
                 grant: self.grant_command(),
@@ -199,8 +199,8 @@ impl<'a> Handshake<'a> {
             Some("ERR") if error_reason(error).contains("AUTH") => {
                 self.login_refused_error(&error_reason(error))
             }
-            Some(_) => OpenError::OperationFailed { at, reason: error_reason(error) },
-            None => OpenError::Unreachable { at, reason: self.describe_unreachable(error) },
+            Some(_) => OpenError::OpenFailed { address: at, reason: error_reason(error) },
+            None => OpenError::Unreachable { address: at, reason: self.describe_unreachable(error) },
         }
     }
 
@@ -246,7 +246,7 @@ impl<'a> Handshake<'a> {
             (Some(PasswordSource::Url), false) => "check user and password in the URL".into(),
         };
         let (at, role, reason) = (self.address.to_string(), self.user_name().into(), reason.into());
-        OpenError::LoginRefused { at, role, reason, advice }
+        OpenError::AccessDenied { address: at, role, reason, advice }
     }
 
     fn is_sentinel_login(&self) -> bool {

@@ -156,8 +156,8 @@ impl Endpoint {
         }
         let endpoint = self.clone();
         let resolved = tokio::task::spawn_blocking(move || endpoint.resolve()).await;
-        resolved.map_err(|error| OpenError::OperationFailed {
-            at: self.display_location(),
+        resolved.map_err(|error| OpenError::OpenFailed {
+            address: self.display_location(),
             reason: error.to_string(),
         })?
     }
@@ -188,7 +188,7 @@ impl Endpoint {
             false => "",
         };
         let reason = format!("it does not answer within {} s{hint}", self.connect_timeout.as_secs());
-        OpenError::Unreachable { at: address.to_string(), reason }
+        OpenError::Unreachable { address: address.to_string(), reason }
     }
 
     /// What all our keys begin with.

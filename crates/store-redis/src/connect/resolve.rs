@@ -74,9 +74,9 @@ impl Endpoint {
                 known.into_iter().filter_map(|mut master| master.remove("name")).collect();
             known.sort();
             return Err(OpenError::UnknownMaster {
-                at: host.to_string(),
+                address: host.to_string(),
                 name: name.into(),
-                known: known.join(", "),
+                known_masters: known.join(", "),
             });
         };
         Ok(ServerAddress { host: master, port })
@@ -94,7 +94,7 @@ impl Endpoint {
         }
         let (slots, ours): (Vec<Vec<Value>>, u16) = (handshake.decode_reply(asked)?, key_slot(&self.prefix));
         slot_owner(slots, ours, host)
-            .ok_or_else(|| OpenError::SlotNotServed { at: host.to_string(), slot: ours })
+            .ok_or_else(|| OpenError::SlotNotServed { address: host.to_string(), slot: ours })
     }
 
     /// Connects to the server that should be it, and sees whether it is.
@@ -132,11 +132,11 @@ impl Endpoint {
             (None, 1) => troubles.swap_remove(0),
             (None, _) => {
                 let each = troubles.iter().filter_map(|trouble| match trouble {
-                    OpenError::Unreachable { at, reason } => Some(format!("{at}: {reason}")),
+                    OpenError::Unreachable { address: at, reason } => Some(format!("{at}: {reason}")),
                     _ => None,
                 });
                 OpenError::Unreachable {
-                    at: self.display_location(),
+                    address: self.display_location(),
                     reason: each.collect::<Vec<_>>().join(", "),
                 }
             }

@@ -244,7 +244,7 @@ fn bad_url_error<T>(what: impl Into<String>) -> Result<T, OpenError> {
 }
 
 pub(super) fn bad_parameter(name: &str, what: impl Into<String>) -> OpenError {
-    OpenError::BadParameter { name: name.into(), what: what.into() }
+    OpenError::BadParameter { name: name.into(), problem: what.into() }
 }
 
 /// What stands behind the `?`.

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use stateright::Model;
 
 use crate::actions::Action;
-use crate::outbox::Outbox;
+use crate::outbox::OutboxModel;
 use crate::state::State;
 
 /// A state on the way, how it was reached, and what can still be done in it.
-struct Place {
+struct SearchStep {
     state: State,
     by: Option<Action>,
     ahead: Vec<Action>,
@@ -17,11 +17,11 @@ struct Place {
 
 /// Looks for a run that comes to where it was before: what goes on for ever may never get anything done. Answers what happens
 /// over and over again.
-pub(crate) fn endless(outbox: &Outbox) -> Option<Vec<Action>> {
+pub(crate) fn find_cycle(outbox: &OutboxModel) -> Option<Vec<Action>> {
     // Whether all runs from a state have been looked at; if not, it lies on the way.
     let mut known: HashMap<State, bool> = HashMap::new();
-    let mut way: Vec<Place> =
-        outbox.init_states().into_iter().map(|state| place(outbox, state, None)).collect();
+    let mut way: Vec<SearchStep> =
+        outbox.init_states().into_iter().map(|state| search_step(outbox, state, None)).collect();
     known.extend(way.iter().map(|place| (place.state.clone(), false)));
     while let Some(here) = way.last_mut() {
         let Some(action) = here.ahead.pop() else {
@@ -39,15 +39,15 @@ pub(crate) fn endless(outbox: &Outbox) -> Option<Vec<Action>> {
             }
             None => {
                 known.insert(next.clone(), false);
-                way.push(place(outbox, next, Some(action)));
+                way.push(search_step(outbox, next, Some(action)));
             }
         }
     }
     None
 }
 
-fn place(outbox: &Outbox, state: State, by: Option<Action>) -> Place {
+fn search_step(outbox: &OutboxModel, state: State, by: Option<Action>) -> SearchStep {
     let mut ahead = vec![];
     outbox.actions(&state, &mut ahead);
-    Place { state, by, ahead }
+    SearchStep { state, by, ahead }
 }

@@ -97,7 +97,7 @@ impl RedisStoreCopy {
                 return Err(NotReady::NoStore(at));
             }
             if let Some(key) = store.find_foreign_key().map_err(failed)? {
-                return Err(OpenError::ForeignKey { at: place, key }.into());
+                return Err(OpenError::ForeignKey { address: place, key }.into());
             }
             store.tables.create_store(&initial_texts()).map_err(failed)?;
         }

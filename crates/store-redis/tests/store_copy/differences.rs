@@ -11,7 +11,7 @@ fn random_field(key: &str) -> String {
 }
 
 #[tokio::test]
-async fn altered_rows_are_found_in_their_table() {
+async fn every_changed_row_is_reported_in_its_table() {
     let (file, keys) = (StoreLocation::filled(StoreKind::Sqlite).await, StoreLocation::empty_redis());
     file.move_to(&keys).await.unwrap();
     assert_eq!(file.differences(&keys).await, []);

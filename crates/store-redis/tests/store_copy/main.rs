@@ -1,7 +1,7 @@
 //! Moving a store to Redis and from there, and what may come in between.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod altered_rows;
+mod differences;
 mod interrupted;
 #[path = "../key_dump/mod.rs"]
 mod key_dump;

@@ -13,7 +13,7 @@ pub(super) trait IntoCell {
 
 /// Makes a row.
 macro_rules! copy_row {
-    ($($cell:expr),+ $(,)?) => { vec![$($crate::copy::cells::IntoCell::into_cell($cell)),+] };
+    ($($cell:expr),+ $(,)?) => { vec![$($crate::store_copy::cells::IntoCell::into_cell($cell)),+] };
 }
 pub(super) use copy_row;
 
