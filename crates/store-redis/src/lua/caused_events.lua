@@ -1,35 +1,35 @@
 #!lua flags=no-writes
--- What an event caused, and what that caused: the nearer first, in one way there and back.
+-- Returns the events that an event caused, directly or indirectly, breadth first, in one round trip.
 --
 -- KEYS  1 pointsman:journal, 2 pointsman:caused
 -- ARGV  1 the id of the event, as in a member of the index
---       2 how many are wanted at most
---       3 beyond so many bytes nothing comes
--- Answers entries of the journal.
+--       2 maximum number of events
+--       3 maximum number of bytes
+-- Returns journal entries.
 --
--- A member of the index is the id of the cause and the id of what it caused, 8 bytes each; they have their first bit
--- flipped, so that their order as bytes is their own.
+-- An index member is the id of the cause and the id of the caused event, 8 bytes each, with the first bit flipped so that
+-- byte order is numeric order.
 
-local wanted = tonumber(ARGV[2])
-local room = tonumber(ARGV[3])
-local last = string.rep('\255', 8)
+local max_events = tonumber(ARGV[2])
+local remaining_bytes = tonumber(ARGV[3])
+local highest_suffix = string.rep('\255', 8)
 local causes = {ARGV[1]}
-local followed = 0
-local answer = {}
-while followed < #causes and #causes <= wanted and room > 0 do
-    followed = followed + 1
-    local cause = causes[followed]
-    local left = wanted + 1 - #causes
-    local members = redis.call('ZRANGE', KEYS[2], '[' .. cause, '[' .. cause .. last, 'BYLEX', 'LIMIT', 0, left)
+local expanded = 0
+local entries = {}
+while expanded < #causes and #causes <= max_events and remaining_bytes > 0 do
+    expanded = expanded + 1
+    local cause = causes[expanded]
+    local remaining_events = max_events + 1 - #causes
+    local members = redis.call('ZRANGE', KEYS[2], '[' .. cause, '[' .. cause .. highest_suffix, 'BYLEX', 'LIMIT', 0, remaining_events)
     for _, member in ipairs(members) do
         local flipped, low = struct.unpack('>I4I4', string.sub(member, 9, 16))
         local name = string.format('%.0f-0', (flipped - 2147483648) * 4294967296 + low)
         local entry = redis.call('XRANGE', KEYS[1], name, name)[1]
-        if entry and room > 0 then
+        if entry and remaining_bytes > 0 then
             causes[#causes + 1] = string.sub(member, 9, 16)
-            answer[#answer + 1] = entry
-            room = room - #entry[2][2]
+            entries[#entries + 1] = entry
+            remaining_bytes = remaining_bytes - #entry[2][2]
         end
     end
 end
-return answer
+return entries

@@ -1,27 +1,26 @@
 #!lua flags=no-writes
--- The first lanes of an object in which somebody stands, in one way there and back. Each is found behind the one before
--- it, however many stand there.
+-- Returns the first non-empty lanes of an object in one round trip. Each lookup skips all members of the previous lane.
 --
 -- KEYS  1 pointsman:lanes
--- ARGV  1 the first lane that the object can have, as members of the index begin
---       2 the last one
---       3 how many are wanted at most
--- Answers for each lane the member that stands first, and how many stand there.
+-- ARGV  1 first possible lane of the object, as a member prefix
+--       2 last possible lane, as a member prefix
+--       3 maximum number of lanes
+-- Returns for each lane its first member and its number of members.
 --
--- A member is a lane, a place and a number, 8 bytes each.
+-- A member is a lane, a position and a task number, 8 bytes each.
 
-local behind = string.rep('\255', 16)
-local last = '[' .. ARGV[2] .. behind
-local from = '[' .. ARGV[1]
-local answer = {}
+local highest_suffix = string.rep('\255', 16)
+local upper_bound = '[' .. ARGV[2] .. highest_suffix
+local lower_bound = '[' .. ARGV[1]
+local lanes = {}
 for _ = 1, tonumber(ARGV[3]) do
-    local member = redis.call('ZRANGE', KEYS[1], from, last, 'BYLEX', 'LIMIT', 0, 1)[1]
+    local member = redis.call('ZRANGE', KEYS[1], lower_bound, upper_bound, 'BYLEX', 'LIMIT', 0, 1)[1]
     if not member then
         break
     end
     local lane = string.sub(member, 1, 8)
-    answer[#answer + 1] = member
-    answer[#answer + 1] = redis.call('ZLEXCOUNT', KEYS[1], '[' .. lane, '[' .. lane .. behind)
-    from = '(' .. lane .. behind
+    lanes[#lanes + 1] = member
+    lanes[#lanes + 1] = redis.call('ZLEXCOUNT', KEYS[1], '[' .. lane, '[' .. lane .. highest_suffix)
+    lower_bound = '(' .. lane .. highest_suffix
 end
-return answer
+return lanes

@@ -1,36 +1,36 @@
 #!lua flags=no-writes
--- Tells which objects have events that nobody looks at, unless they are in line: nobody holds them, or a dead worker that
--- does not know of it.
+-- Returns the objects whose events no worker processes unless they are queued: they have no owner, or a dead owner that
+-- does not name them.
 --
 -- KEYS  1 objects.with.events
--- ARGV  1 what all keys begin with
+-- ARGV  1 key prefix
 --       then objects
--- Answers those objects.
+-- Returns the orphaned objects.
 
 local prefix = ARGV[1]
-local stray = {}
+local orphaned = {}
 
--- What a command answers that finds a string; nothing if it finds none, or a key of another kind.
-local function string_of(...)
+-- Returns the string a command replies with; false if there is none or the key has another type.
+local function string_or_false(...)
     local found = redis.pcall(...)
     return type(found) == 'string' and found
 end
 
-local function length_of(list)
+local function list_length(list)
     local length = redis.pcall('LLEN', list)
     return type(length) == 'number' and length or 0
 end
 
-local function key(worker, name)
+local function worker_key(worker, name)
     return prefix .. 'event.worker:' .. worker .. ':' .. name
 end
 
-local function is_looked_after(owner, object)
-    return redis.call('EXISTS', key(owner, 'heartbeat')) == 1 or string_of('LINDEX', key(owner, 'object'), 0) == object
+local function is_processed_by(owner, object)
+    return redis.call('EXISTS', worker_key(owner, 'heartbeat')) == 1 or string_or_false('LINDEX', worker_key(owner, 'object'), 0) == object
 end
 
--- The keys of a store that has a prefix lie among those of one that has none.
-local function is_of_another_store(object)
+-- A store without a prefix also sees the keys of stores that have one.
+local function belongs_to_another_store(object)
     for length = 1, #object do
         if redis.call('EXISTS', prefix .. string.sub(object, 1, length) .. 'pointsman:point') == 1 then
             return true
@@ -41,10 +41,10 @@ end
 
 for i = 2, #ARGV do
     local object = ARGV[i]
-    local owner = string_of('GET', prefix .. object .. ':event.worker')
-    local events = length_of(prefix .. object .. ':events') + (owner and length_of(key(owner, 'event')) or 0)
-    if events > 0 and not (owner and is_looked_after(owner, object)) and not is_of_another_store(object) then
-        stray[#stray + 1] = object
+    local owner = string_or_false('GET', prefix .. object .. ':event.worker')
+    local events = list_length(prefix .. object .. ':events') + (owner and list_length(worker_key(owner, 'event')) or 0)
+    if events > 0 and not (owner and is_processed_by(owner, object)) and not belongs_to_another_store(object) then
+        orphaned[#orphaned + 1] = object
     end
 end
-return stray
+return orphaned

@@ -1,12 +1,12 @@
 #!lua flags=no-writes
--- Tells why the newest of what was set aside is no event. What was left itself may be long, and stays where it is.
+-- Returns why the newest set-aside entries are not events. The entries themselves may be large and are not returned.
 --
 -- KEYS  1 events.set.aside
--- ARGV  1 how many are told of
--- Answers the first line of each: object, reason and time, as JSON.
+-- ARGV  1 maximum number of entries
+-- Returns the first line of each: object, reason and time, as JSON.
 
-local told = {}
+local headers = {}
 for i, entry in ipairs(redis.call('LRANGE', KEYS[1], 0, ARGV[1] - 1)) do
-    told[i] = string.match(entry, '^[^\n]*')
+    headers[i] = string.match(entry, '^[^\n]*')
 end
-return told
+return headers
