@@ -92,7 +92,7 @@ impl<'b> RowDecoder<'b> {
                 return Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
             }
         }
-        Err(Fault::damaged("a number without an end"))
+        Err(Fault::damaged("a varint without an end"))
     }
 
     fn byte(&mut self) -> Result<u8> {
@@ -126,12 +126,12 @@ impl<'b> RowDecoder<'b> {
 
     /// There must be nothing more.
     pub(crate) fn expect_end(self) -> Result<()> {
-        if self.0.is_empty() { Ok(()) } else { Err(Fault::damaged("a value goes on behind its end")) }
+        if self.0.is_empty() { Ok(()) } else { Err(Fault::damaged("a row is longer than expected")) }
     }
 }
 
 fn truncated_value() -> Fault {
-    Fault::damaged("a value ends too early")
+    Fault::damaged("a row is truncated")
 }
 
 /// A member of a sorted set in the making: numbers and texts whose order as bytes is their own.

@@ -16,13 +16,13 @@ pub enum OpenError {
     )]
     Unreachable { address: String, reason: String },
     #[error(
-        "what answers at {address} does not speak Redis's protocol ({reason}); check host and port in the URL"
+        "the server at {address} does not speak the Redis protocol ({reason}); check host and port in the URL"
     )]
     NotRedis { address: String, reason: String },
-    #[error("Redis at {address} does not let the user {role} in: {reason}; {advice}")]
+    #[error("Redis at {address} refused the login of user {role}: {reason}; {advice}")]
     AccessDenied { address: String, role: String, reason: String, advice: String },
     #[error(
-        "Redis at {address} cannot be talked to as the URL asks for: {reason}; check sslmode, sslrootcert, sslcert and sslkey \
+        "no trusted TLS connection to Redis at {address}: {reason}; check sslmode, sslrootcert, sslcert and sslkey \
          in the URL, and the certificate of the server"
     )]
     TlsFailed { address: String, reason: String },
@@ -35,12 +35,12 @@ pub enum OpenError {
         "Redis at {address} has version {found}, and 7.0 or newer is needed; upgrade it, or name another"
     )]
     ServerTooOld { address: String, found: String },
-    #[error("the user {role} has not the rights that it needs ({reason}); let an administrator run: {grant}")]
+    #[error("user {role} lacks permissions ({reason}); let an administrator run: {grant}")]
     MissingPrivilege { role: String, reason: String, grant: String },
     #[error("Redis at {address} {found}, and the URL says otherwise; {advice}")]
     WrongServerKind { address: String, found: String, advice: String },
     #[error(
-        "Redis at {address} is a replica of {master}, which nobody else writes to; name that one, or the sentinels that know which \
+        "Redis at {address} is a replica of {master}, and replicas are read-only; name the master, or the sentinels that know which \
          is the master, as in redis+sentinel://host1,host2,host3/mymaster"
     )]
     IsReplica { address: String, master: String },
@@ -49,17 +49,17 @@ pub enum OpenError {
     )]
     UnknownMaster { address: String, name: String, known_masters: String },
     #[error(
-        "no node of the cluster at {address} has slot {slot}, where our keys are; wait until a failover has ended, or see \
+        "no node of the cluster at {address} has slot {slot}, which has the keys of the store; wait until a failover has ended, or see \
          `redis-cli --cluster check {address}`"
     )]
     SlotNotServed { address: String, slot: u16 },
     #[error(
-        "the store at {address} was made by a newer version of Pointsman (its layout is {found}, this version knows up to \
+        "the store at {address} was created by a newer version of Pointsman (its layout is {found}, this version knows up to \
          {supported}); run that version, or restore a backup made before the upgrade"
     )]
     LayoutTooNew { address: String, found: u32, supported: u32 },
     #[error(
-        "the store at {address} was made before the first release of Pointsman (its layout is {found}, this version needs \
+        "the store at {address} was created before the first release of Pointsman (its layout is {found}, this version needs \
          {supported}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a file, or use \
          another prefix, as in ?prefix=pointsman:"
     )]
@@ -69,9 +69,9 @@ pub enum OpenError {
          ?prefix=pointsman:"
     )]
     ForeignKey { address: String, key: String },
-    #[error("Redis at {address} cannot do now what is needed: {reason}")]
+    #[error("Redis at {address} failed: {reason}")]
     OpenFailed { address: String, reason: String },
-    #[error("what Redis holds cannot be understood: {0}")]
+    #[error("data of the store in Redis is damaged: {0}")]
     Damaged(String),
 }
 
@@ -110,7 +110,7 @@ fn is_damaged_data(error: &BoxError) -> bool {
 /// What went wrong, in words that a sentence can go on after. Of what a server says that is its first sentence.
 pub(crate) fn error_reason(error: &RedisError) -> String {
     if error.is_timeout() {
-        return "no answer in time".into();
+        return "no reply in time".into();
     }
     let said = error.clone().into_server_errors();
     let told = match said.as_ref().and_then(|all| all.first()) {
@@ -189,7 +189,7 @@ mod tests {
         let cut = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
         let late = RedisError::from(std::io::Error::from(std::io::ErrorKind::WouldBlock));
         assert!(must_reconnect(&cut) && must_reconnect(&late));
-        assert_eq!(error_reason(&late), "no answer in time");
+        assert_eq!(error_reason(&late), "no reply in time");
         let gone = OpenError::Unreachable { address: "a:1".into(), reason: "refused".into() };
         assert!(is_connection_fault(&gone.into()));
     }

@@ -39,12 +39,11 @@ impl Health {
         let state = self.lock_state();
         let set_aside_count = match state.set_aside_count {
             0 => None,
-            1 => Some("1 thing that was left in an outbox is no event, and was set aside; `pointsman doctor` shows it".into()),
+            1 => Some("1 outbox entry is not an event and was set aside; `pointsman doctor` shows it".into()),
             many => {
-                let gone = if many >= MAX_SET_ASIDE { ", and of more than these the oldest are gone" } else { "" };
+                let gone = if many >= MAX_SET_ASIDE { "; older ones were deleted" } else { "" };
                 Some(format!(
-                    "{many} things that were left in outboxes are no events, and were set aside{gone}; `pointsman doctor` \
-                     shows the newest"
+                    "{many} outbox entries are not events and were set aside{gone}; `pointsman doctor` shows the newest"
                 ))
             }
         };
@@ -63,10 +62,12 @@ impl Health {
     fn update_data_loss_reasons(&self, data_loss_reasons: Vec<String>) {
         let before = std::mem::replace(&mut self.lock_state().data_loss_reasons, data_loss_reasons.clone());
         if data_loss_reasons.is_empty() && !before.is_empty() {
-            tracing::info!("Redis is no longer set so that it could lose what it has acknowledged");
+            tracing::info!("the settings of Redis no longer risk losing acknowledged writes");
         }
         for reason in data_loss_reasons.iter().filter(|reason| !before.contains(reason)) {
-            tracing::warn!("Redis can lose what it has acknowledged: {reason}");
+            tracing::warn!(
+                "Redis can lose acknowledged writes: {reason}; `pointsman doctor` says what to change"
+            );
         }
     }
 }
@@ -104,7 +105,7 @@ impl HealthMonitor {
     async fn check_and_log_failure(&mut self, whole: bool) {
         if let Err(error) = self.check(whole).await {
             self.connection = None;
-            tracing::debug!(%error, "how Redis fares is not known for a moment");
+            tracing::debug!(%error, "Redis health check failed; retrying");
         }
     }
 
@@ -126,7 +127,7 @@ impl HealthMonitor {
         };
         // One that was a master tells its figures all the same when another has taken its place.
         if info_line(&info, "role") != Some("master") {
-            return Err("it is no master any more".into());
+            return Err("the server is not a master any more".into());
         }
         if let Some(data_loss_reasons) = data_loss_reasons {
             self.health.update_data_loss_reasons(data_loss_reasons);
@@ -143,10 +144,10 @@ impl HealthMonitor {
         let now = Instant::now();
         match &full {
             Some(reason) if self.emit_refusal.failed(now).is_some() => {
-                tracing::warn!("events and orders are refused: {reason}");
+                tracing::warn!("memory of Redis is nearly full; emits and new orders are refused: {reason}");
             }
             None if self.emit_refusal.works(now).is_some() => {
-                tracing::info!("events and orders are taken in again")
+                tracing::info!("memory of Redis has room again; emits and new orders are accepted")
             }
             Some(_) | None => {}
         }

@@ -39,8 +39,8 @@ impl MemoryUsage {
         let percent = self.used_percent().filter(|percent| *percent >= FULL_PERCENT)?;
         let (used, limit) = (self.format_used(), self.format_limit());
         Some(format!(
-            "Redis uses {used} of its {limit} ({percent} %), and from {FULL_PERCENT} % on there is only room to work off what waits; \
-             raise maxmemory, or let history be forgotten sooner (journal.retain_events, history.retain_tasks)"
+            "Redis uses {used} of its {limit} ({percent} %); from {FULL_PERCENT} % on only stored work \
+             is processed; raise maxmemory, or shorten the retention (journal.retain_events, history.retain_tasks)"
         ))
     }
 }

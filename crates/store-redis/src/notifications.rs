@@ -33,7 +33,7 @@ pub(crate) async fn publish_notifications(news: Weak<News>, endpoint: Arc<Endpoi
             Ok(()) => fresh.was_sent(),
             Err(error) => {
                 connection = None;
-                tracing::debug!(%error, "the other nodes could not be told");
+                tracing::debug!(%error, "could not notify peers of a commit; they find it by polling");
             }
         }
         tokio::time::sleep(SHARED).await;
@@ -61,7 +61,7 @@ pub(crate) async fn listen_for_notifications(
 ) {
     loop {
         if let Err(error) = listen_until_disconnected(&news, &endpoint, &writer).await {
-            tracing::debug!(%error, "nobody listens to the other nodes for a moment");
+            tracing::debug!(%error, "notification listener disconnected; polling until it is reconnected");
         }
         tokio::time::sleep(RECONNECT).await;
     }

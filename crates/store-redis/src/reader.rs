@@ -93,7 +93,7 @@ impl SnapshotReader {
                 return seen;
             }
         }
-        Err(read_timed_out("others have written again and again while it was read; try again"))
+        Err(read_timed_out("peers kept writing during the read; try again"))
     }
 
     /// Runs `read`; nothing if somebody has written meanwhile. Then a failure counts as little as what was seen.
@@ -140,7 +140,7 @@ impl SnapshotReader {
                 .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner))?;
         }
         Err(read_timed_out(format!(
-            "those who write left no room for it within {} s",
+            "could not acquire the write lock for a consistent read within {} s",
             LOCK_WAIT_TIMEOUT.as_secs()
         )))
     }

@@ -97,7 +97,7 @@ impl ReaderPool {
         match timeout(PERMIT_TIMEOUT, self.read_permits.clone().acquire_owned()).await {
             Ok(permit) => permit.map_err(|_| StoreError::Closed),
             Err(_) => {
-                let why = format!("no other read has ended for {} s", PERMIT_TIMEOUT.as_secs());
+                let why = format!("no read connection became free within {} s", PERMIT_TIMEOUT.as_secs());
                 Err(StoreError::Unavailable(why))
             }
         }

@@ -11,8 +11,8 @@ use crate::overlay::InvalidationRecord;
 use crate::rows::{decode_counters, encode_counters};
 
 /// What is said when Redis has nothing of a store that was open.
-pub(crate) const STORE_MISSING: &str = "Redis holds nothing of it any more, as after FLUSHALL or a start without its file; put a backup \
-    back, or start the nodes again, and they begin with an empty store";
+pub(crate) const STORE_MISSING: &str = "the store is gone from Redis, as after FLUSHALL or a start without the append-only file; restore \
+    a backup, or start the nodes again with an empty store";
 
 /// Version and mark, with which `pointsman:point` and whatever is told of a commit begin.
 pub(crate) const COMMIT_VERSION_BYTES: usize = 16;

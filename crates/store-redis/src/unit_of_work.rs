@@ -114,8 +114,9 @@ fn unit_of_work_command(
         arguments.extend(command.iter().cloned());
     }
     for event in events {
-        let key =
-            event.key.as_ref().ok_or("on Redis an event of a unit of work needs a key: it is left there")?;
+        let key = event.key.as_ref().ok_or(
+            "on Redis an event of a unit of work needs a key: it is pushed to the outbox of its object",
+        )?;
         arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), encode_entry(event)?]);
     }
     Ok(script::UNIT_OF_WORK.call_command(vec![done, keys.with_prefix("objects.with.events")], arguments))
@@ -158,7 +159,7 @@ fn refused_command(
     let why = parts.next().map(decode_text_reply).transpose()?.unwrap_or_default();
     let verb = usize::try_from(number - 1).ok().and_then(|index| commands.get(index)?.first());
     let verb = verb.map(|verb| String::from_utf8_lossy(verb).into_owned()).unwrap_or_default();
-    let before = if number == 1 { "nothing was done" } else { "those before it are done" };
+    let before = if number == 1 { "nothing was done" } else { "the commands before it were run" };
     Ok(Some(SqlError::Refused(format!(
         "command {number}, {verb}: {why}; {before}, and no event was emitted"
     ))))
@@ -189,8 +190,7 @@ impl Sql for CommandCollector {
     }
 
     fn query(&mut self, _command: &str, _parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
-        let why =
-            "on Redis a unit of work writes only: its commands are done together at its end; read before it";
+        let why = "on Redis a unit of work writes only: its commands run together at its end; read before it";
         Err(SqlError::Refused(why.into()))
     }
 }

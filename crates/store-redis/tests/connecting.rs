@@ -71,7 +71,7 @@ async fn refused_logins_explain_the_reason() {
     for (before, told) in [
         ("redis://", "NOAUTH"),
         ("redis://:wrong@", "WRONGPASS"),
-        ("redis://eve:right@", "does not let the user eve in: WRONGPASS"),
+        ("redis://eve:right@", "refused the login of user eve: WRONGPASS"),
     ] {
         let error = connection_error(&url_of(&server, before, "")).await;
         assert!(matches!(error, OpenError::AccessDenied { .. }), "{error}");

@@ -47,14 +47,17 @@ pub(crate) async fn drain_forever(endpoint: Arc<Endpoint>, writer: Writer<RedisT
     loop {
         let (drained, now) = (drainer.drain_once().await, Instant::now());
         match drained {
-            Ok(()) if outage.works(now).is_some() => tracing::info!("the outbox is drained again"),
+            Ok(()) if outage.works(now).is_some() => tracing::info!("draining the outbox works again"),
             Ok(()) => {}
             Err(error) => {
                 drainer.connection = None;
                 if outage.failed(now).is_some() {
                     let error =
                         describe_drain_error(&error, &drainer.keys.with_prefix("objects.with.events"));
-                    tracing::warn!(error, "the outbox cannot be drained: what is left there waits");
+                    tracing::warn!(
+                        error,
+                        "could not drain the outbox; pushed events wait; run `pointsman doctor` if it persists"
+                    );
                 }
                 sleep(RETRY_DELAY).await;
             }
@@ -128,7 +131,7 @@ fn prefetch_owned_objects(held: &OwnedObjects, _: &mut State, foreseen: &mut For
 pub(crate) async fn requeue_forever(endpoint: Arc<Endpoint>) {
     loop {
         if let Err(error) = requeue_orphaned_once(&endpoint).await {
-            tracing::debug!(%error, "what dead workers hold could not be looked for");
+            tracing::debug!(%error, "could not scan for objects of dead event workers; retrying");
             sleep(RETRY_DELAY).await;
         }
     }
@@ -149,7 +152,7 @@ async fn requeue_orphaned_once(endpoint: &Endpoint) -> Result<(), BoxError> {
         if let Some(args) = requeue_command(&keys, &found) {
             let swept: u64 = redis_command(&args).query_async(&mut connection).await?;
             if swept > 0 {
-                tracing::info!(objects = swept, "what dead event workers held is put in line again");
+                tracing::info!(objects = swept, "requeued objects of dead event workers");
             }
         }
         sleep(pause).await;
@@ -195,7 +198,7 @@ fn describe_drain_error(error: &BoxError, line: &[u8]) -> String {
         // Of all keys that workers use, only the line has a name that others could have chosen.
         Some(error) if error_codes(error).iter().any(|code| code == "WRONGTYPE") => {
             let line = String::from_utf8_lossy(line);
-            format!("{line} is not a list; rename what somebody else has put there")
+            format!("{line} is not a list; rename the key, another application wrote it")
         }
         Some(error) => error_reason(error),
         None => error.to_string(),
@@ -216,7 +219,7 @@ mod tests {
             let said = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
             describe_drain_error(&said.extract_error().unwrap_err().into(), b"p:objects.with.events")
         };
-        let named = "p:objects.with.events is not a list; rename what somebody else has put there";
+        let named = "p:objects.with.events is not a list; rename the key, another application wrote it";
         assert_eq!(explained("WRONGTYPE Operation against a key script: 1f, on @user_script:62."), named);
         assert_eq!(
             explained("LOADING Redis is loading the dataset in memory"),

@@ -94,7 +94,7 @@ fn journal_contents(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
 fn parse_contents(found: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<ParsedEntry>) {
     if found.remainder == OutboxRemainder::NotAList {
         let object = String::from_utf8_lossy(&found.object);
-        tracing::warn!(%object, "what lies in the place of an object's events is no list, and was left there");
+        tracing::warn!(%object, "outbox key of the object is not a list; skipping it, delete or rename the key");
     }
     let assigned_id = found.in_flight_id.as_ref().and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
     let events = found.entries.iter().enumerate().map(|(index, entry)| ParsedEntry {

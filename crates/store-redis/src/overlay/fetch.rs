@@ -173,7 +173,7 @@ impl TransactionOverlay {
 }
 
 fn unexpected_reply(what: &str) -> Fault {
-    Fault::damaged(format!("Redis answered something else than {what}"))
+    Fault::damaged(format!("Redis replied something else than {what}"))
 }
 
 pub(crate) fn decode_list(answer: Value) -> Result<Vec<Value>> {

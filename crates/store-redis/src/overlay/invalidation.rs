@@ -39,7 +39,7 @@ impl InvalidationRecord {
 
     pub(crate) fn decode(mut row: RowDecoder<'_>) -> Result<Self> {
         if row.varint()? != RECORD_FORMAT {
-            return Err(Fault::damaged("what a commit wrote is told in another format"));
+            return Err(Fault::damaged("an invalidation record has an unknown format"));
         }
         let touched = Self {
             small_tables: row.varint()?,

@@ -30,7 +30,7 @@ pub(crate) fn read_page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
         }
     }
     reader.read_under_write_lock(|overlay, _| {
-        try_read_page(overlay, read)?.ok_or_else(|| Fault::damaged("a page with holes"))
+        try_read_page(overlay, read)?.ok_or_else(|| Fault::damaged("a journal page with gaps"))
     })
 }
 

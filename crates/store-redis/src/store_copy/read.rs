@@ -312,7 +312,7 @@ impl RedisStoreCopy {
 }
 
 fn missing_row_fault() -> Fault {
-    Fault::damaged("an index tells of something that is not there")
+    Fault::damaged("an index names a row that does not exist")
 }
 
 /// A page of rows that are all there; its place is how many came before.

@@ -351,16 +351,16 @@ impl RedisTables {
         if let Value::Array(parts) = answer {
             let key = parts.into_iter().nth(1).map(decode_text_reply).transpose()?.unwrap_or_default();
             return Err(Fault::damaged(format!(
-                "the key {key} is of another type than it should be; nothing was stored"
+                "key {key} has the wrong type; nothing was stored; rename the key, another application wrote it"
             )));
         }
         match decode_text_reply(answer)?.as_str() {
             "done" => Ok(()),
-            "behind" => Err(commit_refused("another node has written meanwhile; try again")),
+            "behind" => Err(commit_refused("a peer committed first; try again")),
             "unknown" => {
-                Err(commit_refused("its answer was lost for so long that nobody knows whether it was stored"))
+                Err(commit_refused("the reply to the commit was lost, and whether it was stored is unknown"))
             }
-            _ => Err(commit_refused("another worker has taken the events over; try again")),
+            _ => Err(commit_refused("another worker took over the outbox events; try again")),
         }
     }
 

@@ -130,7 +130,8 @@ async fn set_aside_list_keeps_the_newest_entries() {
     assert_eq!((aside[0].1.as_slice(), aside[9_999].1.as_slice()), (b"3".as_slice(), b"third".as_slice()));
     wait_until("it is told", async || {
         let told = node.store.warnings();
-        told.iter().any(|told| told.contains("10000 things") && told.contains("oldest are gone"))
+        told.iter()
+            .any(|told| told.contains("10000 outbox entries") && told.contains("older ones were deleted"))
     })
     .await;
     node.close().await;
