@@ -1,4 +1,4 @@
-//! The writer's side of Redis.
+//! The backend that the writer runs its transactions on.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::Txn;

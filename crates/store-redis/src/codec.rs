@@ -1,14 +1,14 @@
-//! How values lie in Redis: bytes, one number or text after the other, small numbers in few bytes.
+//! Encoding of rows: numbers and texts in sequence, small numbers in few bytes.
 //!
-//! Members of sorted sets are made so that their order as bytes is the order that is meant ([`MemberBuilder`]).
+//! Members of sorted sets are built so that byte order is the intended order ([`MemberBuilder`]).
 
 use pointsman_store::error::{Fault, Result};
 use smallvec::SmallVec;
 
-/// A member of a sorted set, or a field of a hash. Most are short, and then lie where they are used.
+/// A member of a sorted set, or a field of a hash. Short ones are stored inline.
 pub(crate) type Member = SmallVec<[u8; 32]>;
 
-/// Puts values one after the other.
+/// Encodes the values of a row in sequence.
 #[derive(Debug, Default)]
 pub(crate) struct RowEncoder(Vec<u8>);
 
@@ -17,13 +17,13 @@ impl RowEncoder {
         Self(Vec::with_capacity(bytes))
     }
 
-    /// Eight bytes that a script finds at a place it knows.
+    /// Eight bytes that a script reads at a fixed offset.
     pub(crate) fn fixed_i64(mut self, number: i64) -> Self {
         self.0.extend_from_slice(&number.to_be_bytes());
         self
     }
 
-    /// Seven bits a byte, the sign in the lowest.
+    /// Zigzag varint: seven bits per byte, the sign in the lowest bit.
     pub(crate) fn varint(mut self, number: i64) -> Self {
         let mut rest = ((number << 1) ^ (number >> 63)).cast_unsigned();
         while rest >= 0x80 {
@@ -68,7 +68,7 @@ impl RowEncoder {
     }
 }
 
-/// Takes them apart again, in the same order.
+/// Decodes the values of a row in the order in which they were encoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowDecoder<'b>(&'b [u8]);
 
@@ -124,7 +124,7 @@ impl<'b> RowDecoder<'b> {
         if self.flag()? { self.text().map(Some) } else { Ok(None) }
     }
 
-    /// There must be nothing more.
+    /// Fails if bytes remain.
     pub(crate) fn expect_end(self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(Fault::damaged("a row is longer than expected")) }
     }
@@ -134,7 +134,7 @@ fn truncated_value() -> Fault {
     Fault::damaged("a row is truncated")
 }
 
-/// A member of a sorted set in the making: numbers and texts whose order as bytes is their own.
+/// Builds a member of a sorted set from numbers and texts; its byte order is their order.
 #[derive(Debug, Default)]
 pub(crate) struct MemberBuilder(Member);
 
@@ -158,7 +158,7 @@ impl MemberBuilder {
     }
 }
 
-/// The digits of a number, as a field is named.
+/// Returns the decimal digits of a number, as a hash field.
 pub(crate) fn decimal_field(number: i64) -> Member {
     let mut rest = number.unsigned_abs();
     let mut digits = Member::new();
@@ -173,7 +173,7 @@ pub(crate) fn decimal_field(number: i64) -> Member {
     digits
 }
 
-/// The number at the place of the `index`th, and what follows it.
+/// Decodes the `index`th number of a member.
 pub(crate) fn decode_member_i64(member: &[u8], index: usize) -> Result<i64> {
     let bytes = member.get(index * 8..).and_then(|rest| rest.first_chunk::<8>());
     let bytes = bytes.ok_or_else(|| Fault::damaged("a member of an index is too short"))?;

@@ -1,11 +1,11 @@
-//! Commands as they go over the wire, put together without a detour.
+//! Buffers of commands in the wire format of Redis.
 
-/// So many words go into one command at most: a script cannot pass on many more.
+/// Maximum number of arguments of one command: a script cannot unpack many more.
 const MAX_ARGS_PER_COMMAND: usize = 2_000;
-/// What a command begins with is no longer than this.
+/// Upper bound for the length prefix of a command, in bytes.
 const LENGTH_PREFIX_CAPACITY: usize = 24;
 
-/// The words of commands, one after the other, as Redis reads them.
+/// Encoded command arguments in the Redis protocol.
 #[derive(Debug, Default)]
 pub(crate) struct CommandBuffer {
     bytes: Vec<u8>,
@@ -30,13 +30,13 @@ impl CommandBuffer {
         args.into_iter().for_each(|arg| self.push_arg(arg));
     }
 
-    /// Adds a command for the script that commits: the number of its words before them.
+    /// Adds a command for `commit.lua`: its number of arguments, then the arguments.
     pub(crate) fn push_command<W: AsRef<[u8]>>(&mut self, command: &[W]) {
         self.push_arg(command.len().to_string());
         self.push_args(command);
     }
 
-    /// Adds a command that is given many things of `each` words: as many commands as the script can pass on.
+    /// Adds commands for many items of `each` arguments, split so that the script can unpack each of them.
     pub(crate) fn push_chunked_command<W: AsRef<[u8]>>(&mut self, begin: &[&[u8]], each: usize, args: &[W]) {
         for some in args.chunks(MAX_ARGS_PER_COMMAND / each * each) {
             self.push_arg((begin.len() + some.len()).to_string());
@@ -50,7 +50,7 @@ impl CommandBuffer {
         self.arg_count += other.arg_count;
     }
 
-    /// All of it as one command.
+    /// Encodes all arguments as one command.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut command = Vec::with_capacity(LENGTH_PREFIX_CAPACITY + self.bytes.len());
         write_length_prefix(b'*', self.arg_count, &mut command);
@@ -59,7 +59,7 @@ impl CommandBuffer {
     }
 }
 
-/// Puts a command behind what is packed already.
+/// Appends an encoded command to a buffer.
 pub(crate) fn encode_command_into(args: &[Vec<u8>], encoded: &mut Vec<u8>) {
     write_length_prefix(b'*', args.len(), encoded);
     args.iter().for_each(|arg| write_bulk_string(arg, encoded));

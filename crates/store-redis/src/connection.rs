@@ -1,4 +1,4 @@
-//! The one connection of whoever works through commands step by step: the writer, or a reader.
+//! The blocking connection of the writer or of a reader.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::error::{is_connection_fault, must_reconnect};
 use crate::script;
 use crate::write_lock::LOCK_RENEWAL_INTERVAL;
 
-/// So often something is sent over connections that end.
+/// Maximum number of attempts to send over broken connections.
 const MAX_SEND_ATTEMPTS: usize = 3;
-/// Whoever is silent for longer will be so again.
+/// No retry after this time: a server that was silent for longer will be so again.
 const RETRY_WINDOW: Duration = Duration::from_secs(1);
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// The words of a command.
+/// Arguments of a command, including its name.
 pub(crate) type CommandArgs = Vec<Vec<u8>>;
 
-/// Makes the words of a command.
+/// Builds the arguments of a command.
 macro_rules! args {
     ($($word:expr),+ $(,)?) => { Vec::from([$($crate::connection::to_arg($word)),+]) };
 }
@@ -35,7 +35,7 @@ pub(crate) fn to_arg(word: impl AsRef<[u8]>) -> Vec<u8> {
 pub(crate) struct BlockingConnection {
     endpoint: Arc<Endpoint>,
     connection: RefCell<Option<redis::Connection>>,
-    /// What is sent every now and then between other commands, and when that was last.
+    /// Encoded renewal of the write lock, and when it was last sent.
     lock_renewal: RefCell<Option<(Vec<u8>, Instant)>>,
 }
 
@@ -44,7 +44,7 @@ impl BlockingConnection {
         Self { endpoint, connection: RefCell::default(), lock_renewal: RefCell::default() }
     }
 
-    /// Sees to it that there is a connection; answers whether it is a new one.
+    /// Connects if necessary; returns whether the connection is new.
     pub(crate) fn open(&self) -> Result<bool> {
         let mut connection = self.connection.borrow_mut();
         if connection.is_some() {
@@ -56,7 +56,7 @@ impl BlockingConnection {
         Ok(true)
     }
 
-    /// Sends commands together, and answers what Redis answers to each.
+    /// Sends commands in one pipeline and returns their replies.
     pub(crate) fn execute_all(&self, commands: &[CommandArgs]) -> Result<Vec<Value>> {
         self.execute_encoded(&encode_commands(commands), commands.len(), &mut || {})
     }
@@ -66,12 +66,12 @@ impl BlockingConnection {
         Ok(self.execute_all(&[command])?.pop().unwrap_or(Value::Nil))
     }
 
-    /// The same for one that is put together.
+    /// Sends one encoded command.
     pub(crate) fn execute_buffer(&self, command: &CommandBuffer) -> Result<Value> {
         self.execute_buffer_while(command, &mut || {})
     }
 
-    /// The same; something else is done while Redis is at it, once or more.
+    /// Sends one encoded command, and runs `meanwhile` (once per attempt) before the reply is read.
     pub(crate) fn execute_buffer_while(
         &self,
         command: &CommandBuffer,
@@ -80,17 +80,17 @@ impl BlockingConnection {
         Ok(self.execute_encoded(&command.encode(), 1, meanwhile)?.pop().unwrap_or(Value::Nil))
     }
 
-    /// From now on sends this between other commands, every quarter of a turn or as soon after as there are others.
+    /// From now on renews the write lock between other commands, every quarter of its lease.
     pub(crate) fn start_lock_renewal(&self, lock_renewal: &CommandBuffer) {
         self.lock_renewal.replace(Some((lock_renewal.encode(), Instant::now())));
     }
 
-    /// Does so no longer.
+    /// Stops renewing the write lock.
     pub(crate) fn stop_lock_renewal(&self) {
         self.lock_renewal.take();
     }
 
-    /// Should it fail, the turn runs out, and the commit finds out whether that mattered.
+    /// If this fails, the lease expires, and the commit detects whether that mattered.
     fn renew_lock_if_due(&self) {
         let mut lock_renewal = self.lock_renewal.borrow_mut();
         if let Some((command, last)) = lock_renewal.as_mut()
@@ -101,8 +101,8 @@ impl BlockingConnection {
         }
     }
 
-    /// A connection may have ended while nobody used it, or at any moment since. Then another one may serve: all that is
-    /// sent here can be sent again, because it only reads, or knows what it has done.
+    /// Retries over a new connection, because an idle one may have been closed. All commands
+    /// sent here are safe to repeat: they only read, or recognise a repetition.
     fn execute_encoded(
         &self,
         encoded: &[u8],
@@ -132,7 +132,7 @@ impl BlockingConnection {
         let mut connection = self.connection.borrow_mut();
         let Some(open) = connection.as_mut() else { return Ok(vec![]) };
         let answers = match send_and_receive(open, encoded, commands, meanwhile) {
-            // Somebody has made Redis forget its scripts.
+            // The scripts were flushed (SCRIPT FLUSH).
             Err(error) if is_noscript(&error) => {
                 load_scripts(open).and_then(|()| send_and_receive(open, encoded, commands, meanwhile))
             }
@@ -148,14 +148,14 @@ impl BlockingConnection {
         self.connection.borrow().is_some()
     }
 
-    /// Sends commands if there is a connection, whatever becomes of them.
+    /// Sends commands if there is a connection, and ignores errors.
     pub(crate) fn execute_if_connected(&self, commands: &[CommandArgs]) {
         if let Some(open) = self.connection.borrow_mut().as_mut() {
             let _ = send_and_receive(open, &encode_commands(commands), commands.len(), &mut || {});
         }
     }
 
-    /// Uses the connection no more.
+    /// Drops the connection.
     pub(crate) fn disconnect(&self) {
         self.connection.replace(None);
     }
@@ -176,7 +176,7 @@ fn encode_commands(commands: &[CommandArgs]) -> Vec<u8> {
     encoded
 }
 
-/// Each command is answered, whether or not others are refused; but after silence nothing more is waited for.
+/// Reads a reply for each command, even if others fail; but after a timeout no further reply is awaited.
 fn send_and_receive(
     connection: &mut redis::Connection,
     encoded: &[u8],

@@ -1,10 +1,10 @@
-//! Faults of Redis, and what they mean to callers and to the person who runs it.
+//! Errors of Redis, and their meaning for callers and operators.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::{BoxError, Fault};
 use redis::{ErrorKind, RedisError};
 
-/// Why a store could not be opened, or its server no longer be reached, in words for the person who runs it.
+/// Why a store could not be opened, or its server not be reached, for an operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("the URL of Redis cannot be used: {0}")]
@@ -75,30 +75,30 @@ pub enum OpenError {
     Damaged(String),
 }
 
-/// The codes of all that a server refused, in the order of the commands.
+/// Returns the error codes of a server error, in the order of the commands.
 pub(crate) fn error_codes(error: &RedisError) -> Vec<String> {
     let said = error.clone().into_server_errors();
     said.iter().flat_map(|all| all.iter()).map(|(_, said)| said.code().to_string()).collect()
 }
 
-/// What a server says when another one has our keys now, or when this one has not got them yet.
+/// Error codes of a server that does not, or not yet, have our keys.
 const RECONNECT_CODES: [&str; 9] =
     ["ASK", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOAUTH", "NOREPLICAS", "READONLY", "TRYAGAIN"];
 
-/// Whether the server is to be looked for again, on a new connection, where the same may succeed. Everything else is the
-/// command's own fault, or that of a server which will say the same again.
+/// Returns whether the server must be resolved again, on a new connection, where the same command may succeed. Other
+/// errors are caused by the command, or would be repeated by the server.
 pub(crate) fn must_reconnect(error: &RedisError) -> bool {
     let broken = matches!(error.kind(), ErrorKind::Io | ErrorKind::Parse | ErrorKind::AuthenticationFailed);
     broken || error_codes(error).iter().any(|code| RECONNECT_CODES.contains(&code.as_str()))
 }
 
-/// The same of a fault. Where there was no connection at all, another one may be had.
+/// Returns whether a fault is a connection fault, for which a new connection may help.
 pub(crate) fn is_connection_fault(fault: &Fault) -> bool {
     let Fault::Database(error) = fault else { return false };
     error.is::<OpenError>() || error.downcast_ref().is_some_and(must_reconnect)
 }
 
-/// Whether what Redis says means that its contents are damaged: a key is not of the type that we gave it, or holds what we
+/// Returns whether an error means damaged data: a key has the wrong type, or contains a value that we
 /// never wrote.
 fn is_damaged_data(error: &BoxError) -> bool {
     error.downcast_ref::<RedisError>().is_some_and(|error| {
@@ -107,7 +107,7 @@ fn is_damaged_data(error: &BoxError) -> bool {
     })
 }
 
-/// What went wrong, in words that a sentence can go on after. Of what a server says that is its first sentence.
+/// Describes an error as a part of a sentence; of a server error, its first sentence.
 pub(crate) fn error_reason(error: &RedisError) -> String {
     if error.is_timeout() {
         return "no reply in time".into();
@@ -116,7 +116,7 @@ pub(crate) fn error_reason(error: &RedisError) -> String {
     let told = match said.as_ref().and_then(|all| all.first()) {
         Some((_, said)) => {
             let words = said.details().unwrap_or_default();
-            // Where in which script it was helps nobody.
+            // The position within a script does not help an operator.
             let words = words.split(" script: ").next().unwrap_or_default();
             format!("{} {}", said.code(), words.split(". ").next().unwrap_or_default())
         }
@@ -125,7 +125,7 @@ pub(crate) fn error_reason(error: &RedisError) -> String {
     told.lines().next().unwrap_or_default().trim_end().trim_end_matches('.').to_string()
 }
 
-/// What a fault means to whoever asked the store.
+/// Converts a fault into the error of the store API.
 pub(crate) fn store_error_from_fault(fault: &Fault) -> StoreError {
     match fault {
         Fault::Damaged(what) => StoreError::Damaged(what.clone()),
@@ -134,12 +134,12 @@ pub(crate) fn store_error_from_fault(fault: &Fault) -> StoreError {
     }
 }
 
-/// What went wrong, in a line, whoever says it.
+/// Describes any error in one line.
 pub(crate) fn describe_error(error: &BoxError) -> String {
     error.downcast_ref::<RedisError>().map_or_else(|| error.to_string(), error_reason)
 }
 
-/// A commit that Redis did not take.
+/// A commit that was refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct CommitRefused(String);
@@ -148,7 +148,7 @@ pub(crate) fn commit_refused(reason: impl Into<String>) -> Fault {
     CommitRefused(reason.into()).into()
 }
 
-/// Why a store at this place could not be opened.
+/// Converts a fault into the reason why the store could not be opened.
 pub(crate) fn open_error_from_fault(at: &str, fault: Fault) -> OpenError {
     match fault {
         Fault::Damaged(what) => OpenError::Damaged(what),

@@ -1,5 +1,5 @@
-//! How the server fares: by which of its settings it could lose what it has acknowledged, and whether there is room for
-//! more. It is looked at beside the writer and kept here, so that whoever asks waits for nobody.
+//! Health of the server: settings that can lose acknowledged writes, and whether memory is
+//! nearly full. It is checked in the background and cached, so that callers do not wait.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -15,22 +15,22 @@ use crate::memory_usage::MemoryUsage;
 use crate::server_settings::ServerSettings;
 use crate::tables::outbox::MAX_SET_ASIDE;
 
-/// Memory is looked at each time, the settings once in so many looks, which is once a minute, and on each new connection.
+/// Memory is read in each check; the settings once in this many checks (once a minute) and on each new connection.
 const CHECKS_PER_SETTINGS_READ: u64 = 120;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the last look has found.
+/// Result of the last check.
 #[derive(Debug, Default)]
 pub(crate) struct Health(Mutex<HealthState>);
 
 #[derive(Debug, Default)]
 struct HealthState {
-    /// By what acknowledged writes could be lost.
+    /// Reasons why acknowledged writes could be lost.
     data_loss_reasons: Vec<String>,
-    /// Why nothing is taken in.
+    /// Why emits are refused, if they are.
     full_reason: Option<String>,
-    /// How many things were left for objects that are no events.
+    /// Number of outbox entries that were set aside because they are not events.
     set_aside_count: u64,
 }
 
@@ -58,7 +58,7 @@ impl Health {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Says what was not so at the last look.
+    /// Updates the reasons and logs those that are new.
     fn update_data_loss_reasons(&self, data_loss_reasons: Vec<String>) {
         let before = std::mem::replace(&mut self.lock_state().data_loss_reasons, data_loss_reasons.clone());
         if data_loss_reasons.is_empty() && !before.is_empty() {
@@ -72,7 +72,7 @@ impl Health {
     }
 }
 
-/// Whoever looks, with a connection.
+/// Checks the server periodically over its own connection.
 #[derive(Debug)]
 pub(crate) struct HealthMonitor {
     endpoint: Arc<Endpoint>,
@@ -82,7 +82,7 @@ pub(crate) struct HealthMonitor {
 }
 
 impl HealthMonitor {
-    /// Looks for the first time. If that fails, whoever opens the store has been told why, or will be.
+    /// Runs the first check. Its failure is not reported: opening the store reports the same error.
     pub(crate) async fn start(endpoint: Arc<Endpoint>) -> Self {
         let mut monitor =
             Self { endpoint, connection: None, health: Arc::default(), emit_refusal: Outage::default() };
@@ -94,7 +94,7 @@ impl HealthMonitor {
         self.health.clone()
     }
 
-    /// Looks again and again, as long as the store is open.
+    /// Repeats the check as long as the store is open.
     pub(crate) async fn run(mut self) {
         for looks in 1_u64.. {
             sleep(LOOK).await;
@@ -125,7 +125,7 @@ impl HealthMonitor {
                 (redis::cmd("INFO").arg(&asked).query_async::<String>(connection).await?, None)
             }
         };
-        // One that was a master tells its figures all the same when another has taken its place.
+        // A former master still answers `INFO` after a failover.
         if info_line(&info, "role") != Some("master") {
             return Err("the server is not a master any more".into());
         }
@@ -133,7 +133,7 @@ impl HealthMonitor {
             self.health.update_data_loss_reasons(data_loss_reasons);
         }
         let key = Keys::new(self.endpoint.prefix()).with_prefix("events.set.aside");
-        // Somebody may have made something else of it, which `doctor` tells.
+        // The key may have the wrong type, which `pointsman doctor` reports.
         let set_aside_count = redis::cmd("LLEN").arg(key).query_async(connection).await;
         self.health.lock_state().set_aside_count = set_aside_count.unwrap_or(0);
         self.update_fullness(MemoryUsage::parse(&info).describe_full());

@@ -1,7 +1,7 @@
-//! What lies where. The keys of documents 001 and 002 have the names that the documents give them; all others begin with
-//! `pointsman:`. All of them stand behind one prefix, which on a Redis Cluster is a hash tag.
+//! Names of keys. The keys of documents 001 and 002 have the documented names; all others begin with
+//! `pointsman:`. All have a common prefix, which contains a hash tag on a Redis Cluster.
 //!
-//! Three kinds of things: tables (hashes, a row a field), indexes (sorted sets whose scores are all 0, so that the order of
+//! There are tables (hashes, one row per field), indexes (sorted sets with all scores 0, so that the order of
 //! members is that of their bytes), and the journal (a stream whose ids are the events').
 
 use pointsman_core::chain::OrderKey;
@@ -12,15 +12,15 @@ use pointsman_store::row::{Phase, QueueId};
 
 use crate::codec::{Member, decimal_field};
 
-/// So many tasks share a hash.
+/// Number of tasks in one hash.
 pub(crate) const TASKS_PER_BUCKET: i64 = 1024;
 
-/// A hash, and what its fields are.
+/// A hash; the variants document its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Table {
     /// Texts by name.
     Texts,
-    /// What is remembered of an object beyond its events.
+    /// Rows of objects: number, last event, sent events.
     Objects,
     /// `OBJ:last.event.id`: not a hash, but a string for each object.
     LastEventIds,
@@ -42,9 +42,9 @@ pub(crate) enum Table {
     EndedOrders,
     Schedules,
     IdempotencyRecords,
-    /// Unfinished tasks, by number within the bucket.
+    /// Active tasks, by number within the bucket.
     ActiveTasks(i64),
-    /// Ended ones.
+    /// Archived tasks, by number within the bucket.
     ArchivedTasks(i64),
     /// The attempts of a task that ended otherwise than by success.
     Attempts(TaskSeq),
@@ -52,18 +52,18 @@ pub(crate) enum Table {
     Fires(String),
 }
 
-/// A sorted set, and what its members are made of.
+/// A sorted set; the variants document its members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Index {
     /// Score (greatest first), rank, number, bucket.
     ReadyTasks(QueueId),
     /// Number. For all phases but ready and locked.
     WaitingTasks(QueueId, i64),
-    /// Number: what a node has locked.
+    /// Number, for each node: tasks that it has locked.
     LockedTasks(NodeId),
     /// Lane, place, number.
     LanePositions,
-    /// Crowd, whether it is blocked, number.
+    /// Concurrency group, whether the task is blocked, number.
     ConcurrencyGroups,
     /// Time, number.
     DueTasks,
@@ -81,7 +81,7 @@ pub(crate) enum Index {
     FailedTasks,
     /// Number: ended, without event and without key.
     ArchivedSourceRuns,
-    /// Number of an event, id.
+    /// Number of an event and its id, for every thousandth event.
     EventNumberSamples,
     /// Id of a cause, id of an event that it caused.
     CausedEvents,
@@ -96,15 +96,15 @@ pub(crate) enum Index {
     EndedOrdersByAge,
     /// Planned time, for each schedule.
     FireTimes(String),
-    /// When it was settled, planned time, schedule.
+    /// Time of the fire, planned time, schedule.
     FiresByAge,
-    /// When it was given, and its key.
+    /// Time of the record, and its key.
     IdempotencyRecordsByAge,
     /// The event at which retention last found an object in use, and its field.
     ObjectsByCheck,
 }
 
-/// The names of keys in Redis.
+/// Builds key names with the prefix of the store.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
@@ -115,19 +115,19 @@ impl Keys {
         Self { prefix: prefix.into() }
     }
 
-    /// A key of ours or of one of the documents.
+    /// Returns a key name with the prefix.
     pub(crate) fn with_prefix(&self, name: &str) -> Vec<u8> {
         [self.prefix.as_bytes(), name.as_bytes()].concat()
     }
 
-    /// A pattern that finds all keys whose names have this form.
+    /// Returns a SCAN pattern with the escaped prefix.
     pub(crate) fn scan_pattern(&self, form: &str) -> Vec<u8> {
         let special = |byte: &u8| b"*?[]\\^-".contains(byte);
         let escaped = self.prefix.bytes().flat_map(|b| special(&b).then_some(b'\\').into_iter().chain([b]));
         escaped.chain(form.bytes()).collect()
     }
 
-    /// The name of a key, as [`Keys::named`] has it.
+    /// Returns the name of a key without the prefix.
     pub(crate) fn without_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         key.strip_prefix(self.prefix.as_bytes())
     }
@@ -209,20 +209,20 @@ impl Keys {
         self.with_prefix(&format!("sync_tasks#{task}:logs"))
     }
 
-    /// A key that 001 gives each object.
+    /// Returns a key of document 001 that each object has.
     pub(crate) fn object_key(&self, object: &[u8], what: &str) -> Vec<u8> {
         [self.prefix.as_bytes(), object, b":", what.as_bytes()].concat()
     }
 }
 
 impl Index {
-    /// Where a task waits, if it is neither ready nor locked.
+    /// Returns the index of tasks that are neither ready nor locked.
     pub(crate) fn waiting_tasks(queue: QueueId, phase: Phase) -> Self {
         Self::WaitingTasks(queue, phase.code())
     }
 }
 
-/// The name of an object in the keys of 001.
+/// Returns the name of an object in the keys of 001.
 pub(crate) fn object_name(tenant: &Tenant, key: &str) -> String {
     match tenant.is_default() {
         true => key.into(),
@@ -230,7 +230,7 @@ pub(crate) fn object_name(tenant: &Tenant, key: &str) -> String {
     }
 }
 
-/// The field of an object in its table. Its name will not do: with a slash in its key it may be that of another tenant's.
+/// Returns the hash field of an object. Its name is not unique: with a slash in the key it may belong to another tenant.
 pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
     let tenant = if tenant.is_default() { "" } else { tenant.as_str() };
     let mut field = Member::from_slice(tenant.as_bytes());
@@ -239,8 +239,8 @@ pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
     field
 }
 
-/// The name of an order in its tables and indexes: its key, a zero and its tenant. Neither of them holds a zero, so that
-/// these names sort by key, then by tenant.
+/// Returns the field of an order: its key, a zero byte and its tenant. Neither contains a zero byte, so that
+/// fields sort by key, then by tenant.
 pub(crate) fn order_field(tenant: &Tenant, key: &OrderKey) -> Member {
     let mut field = Member::from_slice(key.to_string().as_bytes());
     field.push(0);
@@ -271,13 +271,13 @@ pub(crate) fn bucket_and_field(seq: TaskSeq) -> (i64, Member) {
     (seq.0.div_euclid(TASKS_PER_BUCKET), decimal_field(seq.0.rem_euclid(TASKS_PER_BUCKET)))
 }
 
-/// The other way round.
+/// Returns the task of a bucket and field.
 pub(crate) fn task_seq_in_bucket(bucket: i64, field: &[u8]) -> Option<TaskSeq> {
     let place: i64 = std::str::from_utf8(field).ok()?.parse().ok()?;
     Some(TaskSeq(bucket * TASKS_PER_BUCKET + place))
 }
 
-/// Where the row of an unfinished task lies.
+/// Returns table and field of an active task.
 pub(crate) fn active_task_row(seq: TaskSeq) -> (Table, Member) {
     let (bucket, field) = bucket_and_field(seq);
     (Table::ActiveTasks(bucket), field)

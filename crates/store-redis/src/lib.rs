@@ -1,29 +1,29 @@
 //! The Redis store: any number of nodes on one Redis, a master behind sentinels, or a slot of a Redis Cluster.
 //!
 //! ```text
-//!   node ── writer ──▶ take the turn … all that is waiting … commit, one script ──▶ next node
-//!        ◀─ readers ── each read of one moment, never in the writers' way
-//!        ◀─ watch ──── a channel: what the others' commits have brought
+//!   node ── writer ──▶ acquire the write lock, run all waiting jobs, commit with one script ──▶ next node
+//!        ◀─ readers ── consistent snapshots that do not block writers
+//!        ◀─ notifications ── a channel with the commits of peers
 //! ```
 //!
-//! What is decided lies in `pointsman-store`; here is how its tables are kept. Redis has no transactions that one could read
-//! and write in. So a writer reads what it needs, holds back what it writes (`overlay/`), and sends all of it with its commit,
-//! which Redis takes only if nobody has written since (`lua/commit.lua`). Whose turn it is, is told by a key that runs out:
-//! it spares conflicts, and nothing depends on it but time.
+//! The decisions are made in `pointsman-store`; this crate stores its tables. Redis has no interactive transactions. So a
+//! writer reads what it needs, buffers its writes (`overlay/`), and sends them all with its commit, which Redis accepts only
+//! if no other commit happened since (`lua/commit.lua`). The write lock is a key that expires: it avoids conflicts, and
+//! correctness does not depend on it.
 //!
-//! - `keys.rs` is what lies where, `rows.rs` and `codec.rs` how, `places.rs` in which indexes a task stands, `standing.rs`
-//!   how far everything has come.
-//! - `overlay/` is what is seen of Redis, with all that was written and not yet sent; `lookup/` what the writer and readers
-//!   find there.
-//! - `tables/` is a transaction of the writer; `link.rs` and `batch.rs` are its connection, `backend.rs` hands it to the writer.
-//! - `read/` is all that reads, over `readers.rs`.
-//! - `outbox/` journals what producers have left in the keys of document 001; `tables/documented.rs` writes those of 002.
-//! - `unit.rs` lets a program put its own commands and its events into one step.
-//! - `watch.rs` wakes the other nodes and is woken by them; `health.rs` looks how the server fares (`settings.rs`,
-//!   `memory.rs`).
-//! - `store_copy/` is how all of it is moved to another store, or from one.
-//! - `connect/` is where Redis is, and how to connect to it.
-//! - Every script is a file in `lua/` that says what it is for, what its keys are and what it is given (`script.rs`).
+//! - `keys.rs` names the keys, `rows.rs` and `codec.rs` encode rows, `task_indexes.rs` lists the index entries of a task,
+//!   `store_state.rs` is the commit version with all counters.
+//! - `overlay/` caches rows and merges them with pending writes; `lookup/` reads typed rows through it.
+//! - `tables/` is a transaction of the writer over `connection.rs` and `command_buffer.rs`; `write_lock.rs` has the commands
+//!   of the write lock; `backend.rs` is what the writer runs.
+//! - `read/` answers read requests over `reader_pool.rs`.
+//! - `outbox/` journals events that producers pushed to the keys of document 001; `tables/sync_tasks.rs` writes those of 002.
+//! - `unit_of_work.rs` runs commands of an application and its events in one step.
+//! - `notifications.rs` notifies peers and listens to them; `health.rs` monitors the server (`server_settings.rs`,
+//!   `memory_usage.rs`).
+//! - `store_copy/` copies a store to another backend, or from one.
+//! - `connect/` resolves and connects to the server.
+//! - Each script is a file in `lua/` that documents its purpose, keys and arguments (`script.rs`).
 
 mod backend;
 mod codec;
@@ -75,15 +75,15 @@ pub use connect::Endpoint;
 pub use error::OpenError;
 pub use store_copy::RedisStoreCopy;
 
-/// Under which name it is kept what all nodes accept.
+/// Name of the stored text with the hash of the token that all nodes accept.
 const FIRST_TOKEN_TEXT: &str = "first_token";
-/// The newest layout that this version knows.
+/// Layout version that this version reads and writes.
 const CURRENT_LAYOUT: u32 = 2;
 
 /// The Redis store. Cheap to clone; all clones are the same store.
 pub type RedisStore = Keeper<Redis>;
 
-/// A Redis, as its readers see it.
+/// The reading side of a Redis store.
 #[derive(Clone, Debug)]
 pub struct Redis {
     reader_pool: ReaderPool,
@@ -96,7 +96,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Connects to Redis, and lays out a store there if there is none.
+    /// Connects to Redis, and creates the store if there is none.
     pub async fn open(url: &str, now: Timestamp) -> Result<RedisStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let writer = start_writer(endpoint.clone(), now).await?;
@@ -135,14 +135,14 @@ impl Redis {
         }
     }
 
-    /// The hash of the token that all nodes on this Redis accept: that of the first of them, or this one if none has left
-    /// any.
+    /// Returns the hash of the token that all nodes accept: that of the first node, or this one if none was stored
+    /// yet.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
         self.writer.first_text(FIRST_TOKEN_TEXT, sha256).await
     }
 
-    /// How many commits there were since it was opened, how many rows they changed, and how many times others were
-    /// woken.
+    /// Returns the number of commits since the store was opened, of changed rows, and of sent
+    /// notifications.
     pub fn write_counts(&self) -> (u64, u64, u64) {
         let work = self.writer.work();
         (work.commits(), work.rows(), self.notifier.sent())
@@ -170,7 +170,7 @@ impl Redis {
     }
 }
 
-/// The writer's connection belongs to the writer's thread, which waits for it as no task may.
+/// Starts the writer on a blocking thread, because its connection blocks.
 async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
     let at = endpoint.display_location();
     let started = tokio::task::spawn_blocking(move || open_writer(endpoint, now)).await;
@@ -191,7 +191,7 @@ fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTa
     started.map_err(Fault::from).and_then(|started| started).map_err(failed)
 }
 
-/// Whether this version knows the layout of what is there.
+/// Checks that this version supports the stored layout.
 fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
     let layout =
         tables.overlay.read_number("layout").map_err(|fault| error::open_error_from_fault(at, fault))?;
@@ -203,7 +203,7 @@ fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
     }
 }
 
-/// What a store holds from its beginning.
+/// Returns the texts that a new store starts with.
 fn initial_texts() -> [(&'static str, String); 3] {
     let random = || RandomState::new().build_hasher().finish();
     [

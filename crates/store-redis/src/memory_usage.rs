@@ -1,13 +1,13 @@
-//! How much of its memory a server uses, and whether that leaves room for more.
+//! Memory usage of the server.
 
 use pointsman_store::finding::size;
 
 use crate::connect::info_line;
 
-/// From here on nothing is taken in, in percent of `maxmemory`, so that there is room to work off what is there.
+/// Emits are refused from this percentage of `maxmemory` on, so that stored work can still be processed.
 pub(crate) const FULL_PERCENT: u64 = 80;
 
-/// How much is used, and how much may be. Without a `maxmemory` there is no limit but the machine's.
+/// Used memory and its limit; the limit is 0 without a `maxmemory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryUsage {
     used: u64,
@@ -15,7 +15,7 @@ pub(crate) struct MemoryUsage {
 }
 
 impl MemoryUsage {
-    /// By what `INFO memory` tells.
+    /// Parses the output of `INFO memory`.
     pub(crate) fn parse(info: &str) -> Self {
         let figure = |name| info_line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
         Self { used: figure("used_memory"), limit: figure("maxmemory") }
@@ -29,12 +29,12 @@ impl MemoryUsage {
         size(self.limit)
     }
 
-    /// How much of what may be used is; nothing if there is no limit.
+    /// Returns the used percentage; `None` without a limit.
     pub(crate) fn used_percent(self) -> Option<u64> {
         self.used.saturating_mul(100).checked_div(self.limit)
     }
 
-    /// Why nothing is taken in, if so, and what to do.
+    /// Explains why emits are refused and what to do, if memory is nearly full.
     pub(crate) fn describe_full(self) -> Option<String> {
         let percent = self.used_percent().filter(|percent| *percent >= FULL_PERCENT)?;
         let (used, limit) = (self.format_used(), self.format_limit());

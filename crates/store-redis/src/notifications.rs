@@ -1,6 +1,6 @@
-//! Nodes wake each other: a commit that has brought events or work is told to the others on a channel, the first at once,
-//! and under load many together. One connection listens. Should it be cut, a look every half second finds what it would
-//! have told.
+//! Notifications between nodes: a commit with events or work is published on a channel, the first at once,
+//! and under load many together. One connection listens. While it is down, polling twice a second finds the
+//! same changes.
 
 use std::sync::{Arc, Weak};
 
@@ -17,12 +17,12 @@ use crate::keys::Keys;
 use crate::reader_pool::ReaderPool;
 use crate::tables::RedisTables;
 
-/// The channel on which nodes tell each other. All databases of a server have the same channels.
+/// Returns the channel name. It contains the database, because all databases of a server share channels.
 fn channel_name(endpoint: &Endpoint) -> Vec<u8> {
     Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:news:{}", endpoint.database()))
 }
 
-/// Tells the others, as long as the store is open.
+/// Publishes notifications as long as the store is open.
 pub(crate) async fn publish_notifications(news: Weak<News>, endpoint: Arc<Endpoint>) {
     let channel = channel_name(&endpoint);
     let mut connection = None;
@@ -53,7 +53,7 @@ async fn publish(
     Ok(redis::cmd("PUBLISH").arg(channel).arg(words).query_async(open).await?)
 }
 
-/// Listens for what others tell, and connects again when it is cut.
+/// Listens for notifications of peers, and reconnects.
 pub(crate) async fn listen_for_notifications(
     news: Arc<News>,
     endpoint: Arc<Endpoint>,
@@ -88,7 +88,7 @@ async fn listen_until_disconnected(
     Ok(())
 }
 
-/// What a look found.
+/// State found by a poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PolledState {
     head: EventId,
@@ -96,7 +96,7 @@ struct PolledState {
     has_peers: bool,
 }
 
-/// Looks by itself, so that nothing waits longer than that, whatever became of the listener.
+/// Polls for changes, so that they are found even if the listener is down.
 pub(crate) async fn poll_for_changes(news: Arc<News>, readers: ReaderPool, writer: Writer<RedisTables>) {
     let mut before = PolledState::default();
     loop {

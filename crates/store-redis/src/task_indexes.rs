@@ -1,4 +1,4 @@
-//! In which indexes a task stands.
+//! The index entries of a task.
 
 use pointsman_core::TaskSeq;
 use pointsman_store::row::{ERROR, Live, Past, Phase};
@@ -9,10 +9,10 @@ use crate::codec::{Member, MemberBuilder};
 use crate::keys::Index;
 
 pub(crate) type IndexEntry = (Index, Member);
-/// Few tasks stand in more.
+/// Few tasks have more entries.
 type IndexEntries = SmallVec<[IndexEntry; 4]>;
 
-/// The places of an unfinished task.
+/// Returns the index entries of an active task.
 pub(crate) fn active_task_entries(live: &Live) -> IndexEntries {
     let (seq, number) = (live.seq.0, MemberBuilder::from_i64(live.seq.0).finish());
     let mut entries = IndexEntries::new();
@@ -45,7 +45,7 @@ pub(crate) fn active_task_entries(live: &Live) -> IndexEntries {
     entries
 }
 
-/// The member of a ready task: the greatest score first, then the least rank, then the oldest.
+/// Returns the member of a ready task: highest score first, then lowest rank, then oldest.
 pub(crate) fn ready_member(live: &Live) -> Member {
     let bucket = live.bucket.unwrap_or(u16::MAX).to_be_bytes();
     MemberBuilder::from_i64(-live.score).push_i64(live.rank).push_i64(live.seq.0).push_bytes(&bucket).finish()
@@ -61,7 +61,7 @@ fn locked_task_entries(live: &Live) -> IndexEntries {
     entries
 }
 
-/// In a crowd stand those that have their turn, and those that are blocked.
+/// A concurrency group indexes the tasks that may run and those that are blocked.
 fn concurrency_group_entry(crowd: i64, live: &Live) -> Option<IndexEntry> {
     let blocked = match live.phase {
         Phase::Ready | Phase::Scheduled | Phase::Locked => 0,
@@ -74,7 +74,7 @@ fn concurrency_group_entry(crowd: i64, live: &Live) -> Option<IndexEntry> {
     ))
 }
 
-/// The places of an ended task.
+/// Returns the index entries of an archived task.
 pub(crate) fn archived_task_entries(past: &Past) -> IndexEntries {
     let number = MemberBuilder::from_i64(past.seq.0).finish();
     let mut entries = IndexEntries::new();

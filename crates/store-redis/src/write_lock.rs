@@ -102,7 +102,7 @@ pub(crate) fn renew_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
     commit_command(keys, lock_owner, CommitRequest { keep_lock: true, ..CommitRequest::default() })
 }
 
-/// Lets the next one have the turn, without having written anything.
+/// Releases the write lock without writing.
 pub(crate) fn release_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
     commit_command(keys, lock_owner, CommitRequest::default())
 }

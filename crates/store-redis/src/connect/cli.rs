@@ -1,21 +1,21 @@
-//! How somebody works by hand where our keys are: with redis-cli.
+//! Calls of redis-cli for an operator, addressed to the server with our keys.
 
 use super::tls::CertificateCheck;
 use super::{Endpoint, PasswordSource, ServerAddress};
 use crate::error::OpenError;
 
 impl Endpoint {
-    /// How redis-cli is called there.
+    /// Returns the redis-cli call for this server.
     pub(crate) async fn redis_cli(&self) -> String {
         self.redis_cli_call(self.resolve_off_runtime().await)
     }
 
-    /// The same, for whoever may wait.
+    /// Blocking variant of [`Endpoint::redis_cli`].
     pub(crate) fn redis_cli_blocking(&self) -> String {
         self.redis_cli_call(self.resolve())
     }
 
-    /// A server that is not found now is called by the first name that the URL has.
+    /// Falls back to the first host of the URL if the server cannot be resolved.
     fn redis_cli_call(&self, at: Result<ServerAddress, OpenError>) -> String {
         let mut call = String::from("redis-cli");
         if let Some(ServerAddress { host, port }) = at.ok().as_ref().or(self.hosts.first()) {
@@ -30,14 +30,14 @@ impl Endpoint {
         if let Some(login) = &self.login {
             let user = login.user.as_ref().map(|user| format!(" --user {}", shell_quote(user.as_bytes())));
             call += &user.unwrap_or_default();
-            // What is in the environment redis-cli finds there.
+            // redis-cli reads a password from the environment itself.
             call += if login.source == PasswordSource::Url { " --askpass" } else { "" };
         }
         call
     }
 }
 
-/// A word as a shell reads it.
+/// Quotes an argument for the shell.
 pub(crate) fn shell_quote(word: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:@%+=,-".contains(byte);
     match std::str::from_utf8(word) {

@@ -1,4 +1,4 @@
-//! What is said on every new connection, and whether what answers is a server that a store can be kept on.
+//! Handshake on each new connection: log in, and check that the server is suitable for a store.
 
 use std::error::Error;
 use std::io::ErrorKind as Io;
@@ -9,21 +9,21 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value, from_redis
 use super::{CLIENT_NAME, DiscoveryMode, Endpoint, Login, PasswordSource, ServerAddress, url};
 use crate::error::{OpenError, error_codes, error_reason};
 
-/// The oldest version whose commands and scripts do what we need.
+/// Oldest supported major version of Redis.
 pub(crate) const MIN_SERVER_MAJOR: u32 = 7;
 
-/// Commands that a user needs beside those on keys.
+/// ACL rules that a user needs besides access to the keys.
 const REQUIRED_ACL_RULES: &str =
     "+@read +@write +@scripting +@pubsub +@connection +@transaction +info +role +time +cluster|slots";
 
-/// A conversation with one server.
+/// Handshake with one server.
 pub(super) struct Handshake<'a> {
     endpoint: &'a Endpoint,
     address: &'a ServerAddress,
     login: Option<&'a Login>,
 }
 
-/// What kind of server it is, by what it says itself.
+/// Kind of server, as reported by `INFO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServerKind {
     Standalone,
@@ -36,7 +36,7 @@ impl<'a> Handshake<'a> {
         Self { endpoint, address, login }
     }
 
-    /// The first words. They are sent alone: to whoever is not let in nothing else is said.
+    /// Returns the login command. It is sent alone: nothing else is sent before the login succeeds.
     pub(super) fn login_command(&self) -> Cmd {
         let Some(Login { user, password, .. }) = self.login else { return redis::cmd("PING") };
         let mut auth = redis::cmd("AUTH");
@@ -56,7 +56,7 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// What we want to know, and what we set. Each is answered, whether or not the others are refused.
+    /// Returns the commands that query and configure a connection. Each has its own reply, even if others fail.
     pub(super) fn setup_commands(&self) -> Pipeline {
         let mut questions = redis::pipe();
         questions.cmd("INFO").arg("server").cmd("ROLE").cmd("PING");
@@ -68,7 +68,7 @@ impl<'a> Handshake<'a> {
         questions
     }
 
-    /// Whether it is of the kind that the URL says, new enough, and a master.
+    /// Checks that the server is of the kind that the URL names, recent enough, and a master.
     pub(super) fn check_server(
         &self,
         answers: RedisResult<Vec<RedisResult<Value>>>,
@@ -104,7 +104,7 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// Whether it is what the URL says.
+    /// Checks the kind of the server against the URL.
     fn check_server_kind(&self, found: ServerKind) -> Result<(), OpenError> {
         match (&self.endpoint.mode, found) {
             (DiscoveryMode::Single | DiscoveryMode::Sentinel { .. }, ServerKind::Standalone)
@@ -115,7 +115,7 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// What it means that it is of a kind that the URL does not say.
+    /// Returns the error for a server of another kind than the URL names.
     pub(super) fn wrong_kind_error(&self, kind: ServerKind) -> OpenError {
         let scheme = |kind| self.endpoint.scheme(kind);
         let (found, advice) = match (kind, &self.endpoint.mode) {
@@ -154,7 +154,7 @@ impl<'a> Handshake<'a> {
         OpenError::NotRedis { address: self.address.to_string(), reason: reason.into() }
     }
 
-    /// An answer as what it should be.
+    /// Decodes a reply as the expected type.
     pub(super) fn decode_reply<T: redis::FromRedisValue>(
         &self,
         answer: RedisResult<Value>,
@@ -163,7 +163,7 @@ impl<'a> Handshake<'a> {
         from_redis_value(answer).map_err(|error| self.not_redis_error(&error.to_string()))
     }
 
-    /// What it means that a server could not be talked to, or did not answer as it should.
+    /// Explains a driver error to an operator.
     pub(super) fn open_error_from(&self, error: &RedisError) -> OpenError {
         let at = self.address.to_string();
         if let Some(tls) = tls_error(error) {
@@ -204,7 +204,7 @@ impl<'a> Handshake<'a> {
         }
     }
 
-    /// Why it could not be reached. Who talks plainly to one that encrypts hears nothing.
+    /// Describes why the server was not reached. A TLS server closes a plaintext connection without a reply.
     fn describe_unreachable(&self, error: &RedisError) -> String {
         let hung_up = io_error(error).is_some_and(|error| {
             [Io::UnexpectedEof, Io::ConnectionReset, Io::BrokenPipe].contains(&error.kind())
@@ -254,18 +254,18 @@ impl<'a> Handshake<'a> {
             && self.endpoint.hosts.contains(self.address)
     }
 
-    /// What gives a user the rights that it needs.
+    /// Returns the command that grants the required permissions to the user.
     fn grant_command(&self) -> String {
         format!("ACL SETUSER {} ~{}* &* {REQUIRED_ACL_RULES}", self.user_name(), self.endpoint.prefix)
     }
 }
 
-/// A line of `INFO`.
+/// Returns the value of a line of `INFO`.
 pub(crate) fn info_line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_end)
 }
 
-/// What the driver was told, which it keeps in a box of its own.
+/// Returns the underlying error, which the driver keeps in its own box.
 fn driver_error_source(error: &RedisError) -> Option<&Arc<dyn Error + Send + Sync>> {
     error.source().and_then(|source| source.downcast_ref())
 }
@@ -274,7 +274,7 @@ fn io_error(error: &RedisError) -> Option<&std::io::Error> {
     driver_error_source(error).and_then(|cause| cause.downcast_ref())
 }
 
-/// What went wrong with the encryption, if that is it.
+/// Returns the TLS error behind a driver error, if there is one.
 fn tls_error(error: &RedisError) -> Option<&rustls::Error> {
     let within = io_error(error).and_then(|error| error.get_ref()).and_then(|error| error.downcast_ref());
     within.or_else(|| driver_error_source(error).and_then(|cause| cause.downcast_ref()))

@@ -1,8 +1,8 @@
-//! Where Redis is, and how to connect to it.
+//! Endpoints of Redis, and connecting to them.
 //!
-//! All our keys are in one slot, so that whatever stands there, one server has them: the one of the URL, the master that
-//! sentinels name, or the node of a cluster that has the slot. To connect is to find it (`resolve.rs`), and to see that
-//! it is what we need (`greet.rs`).
+//! All our keys are in one slot, so that one server has them: the server of the URL, the master that
+//! sentinels name, or the cluster node that owns the slot. Connecting means to find it (`resolve.rs`) and to check that
+//! it is suitable (`handshake.rs`).
 
 mod cli;
 mod handshake;
@@ -28,40 +28,40 @@ use self::handshake::Handshake;
 use self::tls::Tls;
 use crate::error::OpenError;
 
-/// Under which name a server lists our connections.
+/// Client name of our connections in `CLIENT LIST`.
 const CLIENT_NAME: &str = "pointsman";
-/// How long a server may take for an answer, unless whoever asks says otherwise. It only ends what would never end.
+/// Default response timeout. It is long: it only ends calls that would otherwise hang for ever.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
-/// A peer that is gone without a word is noticed after about a minute.
+/// TCP keepalive: a server that vanished is detected after about a minute.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A Redis that can be connected to. Shown without passwords.
+/// A Redis endpoint. Displayed without passwords.
 #[derive(Clone)]
 pub struct Endpoint {
     mode: DiscoveryMode,
-    /// The server, or some of the sentinels or nodes that know which one it is.
+    /// The server, or sentinels or cluster nodes that can name it.
     hosts: Vec<ServerAddress>,
     login: Option<Login>,
     database: u32,
     prefix: String,
-    /// How long it may take to connect to one host.
+    /// Timeout for connecting to one host.
     connect_timeout: Duration,
     tls: Option<Tls>,
 }
 
-/// How the server is found.
+/// How the server with our keys is found.
 #[derive(Clone)]
 enum DiscoveryMode {
-    /// It is the one that is named.
+    /// The URL names the server.
     Single,
-    /// Sentinels know it by the name of a master.
+    /// Sentinels return the address of the named master.
     Sentinel { master: String, login: Option<Login> },
-    /// It is the node that has our slot.
+    /// The cluster node that owns our slot.
     Cluster,
 }
 
-/// A server's place.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerAddress {
     host: String,
@@ -77,7 +77,7 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// Who connects.
+/// Credentials.
 #[derive(Clone)]
 struct Login {
     /// None: the server's default user.
@@ -86,7 +86,7 @@ struct Login {
     source: PasswordSource,
 }
 
-/// Where a password stands.
+/// Where a password comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PasswordSource {
     Url,
@@ -94,18 +94,18 @@ enum PasswordSource {
 }
 
 impl Endpoint {
-    /// Reads a URL: `redis://`, `redis+sentinel://` or `redis+cluster://`, each also with `rediss` for what is encrypted.
+    /// Parses a URL: `redis://`, `redis+sentinel://` or `redis+cluster://`, each also with `rediss` for TLS.
     pub fn parse(url: &str) -> Result<Self, OpenError> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         url::parse_url(url, &set)
     }
 
-    /// Whether URLs that begin with this are those of a Redis.
+    /// Returns whether a URL scheme is one of Redis.
     pub fn has_scheme(scheme: &str) -> bool {
         url::SCHEMES.iter().any(|(known, ..)| known.strip_suffix("://") == Some(scheme))
     }
 
-    /// Opens a connection that blocks. Answers may take as long as `RESPONSE_TIMEOUT`, unless the caller sets other timeouts on it.
+    /// Opens a blocking connection. Its timeout is `RESPONSE_TIMEOUT` unless the caller sets another.
     #[doc(hidden)]
     pub fn connect_blocking(&self) -> Result<Connection, OpenError> {
         let (master, connection) = self.find_server()?;
@@ -116,7 +116,7 @@ impl Endpoint {
         Ok(connection)
     }
 
-    /// Opens a connection that many tasks can use at once.
+    /// Opens a multiplexed connection.
     #[doc(hidden)]
     pub async fn connect(&self) -> Result<MultiplexedConnection, OpenError> {
         let master = self.resolve_off_runtime().await?;
@@ -133,7 +133,7 @@ impl Endpoint {
         Ok(connection)
     }
 
-    /// Opens a connection for what others publish.
+    /// Opens a connection for subscriptions.
     #[doc(hidden)]
     pub async fn connect_for_listening(&self) -> Result<PubSub, OpenError> {
         let master = self.resolve_off_runtime().await?;
@@ -149,7 +149,7 @@ impl Endpoint {
         }
     }
 
-    /// Where to connect to, found without holding up the tasks of this runtime.
+    /// Resolves the server without blocking the async runtime.
     async fn resolve_off_runtime(&self) -> Result<ServerAddress, OpenError> {
         if let (DiscoveryMode::Single, Some(host)) = (&self.mode, self.hosts.first()) {
             return Ok(host.clone());
@@ -176,13 +176,13 @@ impl Endpoint {
         client.map_err(|error| self.connection_error(address, &error))
     }
 
-    /// What it means that there is no connection to a server, as its users see it.
+    /// Explains a failed connection to an operator.
     fn connection_error(&self, address: &ServerAddress, error: &redis::RedisError) -> OpenError {
         Handshake::new(self, address, self.login.as_ref()).open_error_from(error)
     }
 
     fn timeout_error(&self, address: &ServerAddress) -> OpenError {
-        // One that does not encrypt waits for the rest of what it takes for a command.
+        // A plaintext server waits for the rest of what it takes for a command.
         let hint = match self.is_encrypted() {
             true => " (if it does not encrypt, let the URL begin with redis)",
             false => "",
@@ -191,7 +191,7 @@ impl Endpoint {
         OpenError::Unreachable { address: address.to_string(), reason }
     }
 
-    /// What all our keys begin with.
+    /// Returns the prefix of all our keys.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -200,7 +200,7 @@ impl Endpoint {
         self.database
     }
 
-    /// How the server is found, in words.
+    /// Describes how the server is found.
     pub(crate) fn describe_mode(&self) -> &'static str {
         match self.mode {
             DiscoveryMode::Single => "a single server",
@@ -209,7 +209,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether another server takes the place of the one that has our keys, when that is gone.
+    /// Returns whether another server takes over when the one with our keys fails.
     pub(crate) fn has_failover(&self) -> bool {
         match self.mode {
             DiscoveryMode::Single => false,
@@ -221,7 +221,7 @@ impl Endpoint {
         self.tls.is_some()
     }
 
-    /// Whether its URL holds a password.
+    /// Returns whether the URL contains a password.
     pub fn has_password(&self) -> bool {
         let of_sentinels = match &self.mode {
             DiscoveryMode::Sentinel { login, .. } => login.as_ref(),
@@ -234,7 +234,7 @@ impl Endpoint {
             .any(|login| login.source == PasswordSource::Url && !login.password.is_empty())
     }
 
-    /// Host and port, of several all; the master's name, where it is found by that; the database, unless it is the first.
+    /// Returns all hosts with ports, the name of the master (sentinel mode), and the database unless it is 0.
     pub(crate) fn display_location(&self) -> String {
         let hosts = self.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let master = match &self.mode {
@@ -245,7 +245,7 @@ impl Endpoint {
         format!("{hosts}{master}{db}")
     }
 
-    /// How a URL begins that leads to servers of a kind, as much encrypted as this one.
+    /// Returns the URL scheme for a kind of server, with TLS if this endpoint uses it.
     fn scheme(&self, kind: &str) -> String {
         format!("redis{}{kind}://", if self.is_encrypted() { "s" } else { "" })
     }

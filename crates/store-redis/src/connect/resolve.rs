@@ -1,4 +1,4 @@
-//! Which server has our keys.
+//! Finds the server that has our keys.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use super::{DiscoveryMode, Endpoint, Login, ServerAddress};
 use crate::error::{OpenError, error_reason};
 
 impl Endpoint {
-    /// Where the server is now that has our keys.
+    /// Returns the current address of the server that has our keys.
     pub(crate) fn resolve(&self) -> Result<ServerAddress, OpenError> {
         self.find_server().map(|(master, _)| master)
     }
 
-    /// Finds the server that has our keys, with a connection to it. Sentinels and nodes may be gone, or know of a master
-    /// that is none any more: then the next is asked.
+    /// Finds the server that has our keys and connects to it. Sentinels and nodes may be down, or name a former
+    /// master: then the next host is asked.
     pub(super) fn find_server(&self) -> Result<(ServerAddress, Connection), OpenError> {
         let (mut tried, mut troubles) = (Vec::new(), Vec::new());
         for host in &self.hosts {
@@ -35,7 +35,7 @@ impl Endpoint {
         Err(self.most_helpful_error(troubles))
     }
 
-    /// Where each host of the URL leads to; none if it names the server itself.
+    /// Returns the server that each host of the URL names; `None` if the URL names the server itself.
     pub(crate) async fn resolve_each_host(&self) -> Option<Vec<Result<ServerAddress, OpenError>>> {
         if !self.has_failover() {
             return None;
@@ -45,7 +45,7 @@ impl Endpoint {
         tokio::task::spawn_blocking(ask_all).await.ok()
     }
 
-    /// Asks one of the hosts of the URL which server it is.
+    /// Asks one host of the URL for the address of the server.
     fn ask_for_server(&self, host: &ServerAddress) -> Result<ServerAddress, OpenError> {
         match &self.mode {
             DiscoveryMode::Single => Ok(host.clone()),
@@ -97,7 +97,7 @@ impl Endpoint {
             .ok_or_else(|| OpenError::SlotNotServed { address: host.to_string(), slot: ours })
     }
 
-    /// Connects to the server that should be it, and sees whether it is.
+    /// Connects to a server and checks that it is suitable.
     fn connect_and_check(&self, master: &ServerAddress) -> Result<Connection, OpenError> {
         let mut connection = self.connect_and_log_in(master, self.login.as_ref())?;
         let handshake = Handshake::new(self, master, self.login.as_ref());
@@ -124,7 +124,7 @@ impl Endpoint {
         Ok(connection)
     }
 
-    /// Of what was met on the way, what helps most: rather what a server said than that another did not answer.
+    /// Returns the most helpful of several errors: rather the reply of a server than that another did not reply.
     fn most_helpful_error(&self, mut troubles: Vec<OpenError>) -> OpenError {
         let said = troubles.iter().position(|trouble| !matches!(trouble, OpenError::Unreachable { .. }));
         match (said, troubles.len()) {
@@ -148,7 +148,7 @@ fn is_unknown_command(error: &RedisError) -> bool {
     error_reason(error).starts_with("ERR unknown command")
 }
 
-/// Who has a slot, by what `CLUSTER SLOTS` answers: for each range its first and last slot, its master, its replicas.
+/// Finds the owner of a slot in the reply of `CLUSTER SLOTS`: first and last slot, master and replicas of each range.
 fn slot_owner(ranges: Vec<Vec<Value>>, slot: u16, asked: &ServerAddress) -> Option<ServerAddress> {
     ranges.into_iter().find_map(|range| {
         let mut range = range.into_iter();
@@ -157,7 +157,7 @@ fn slot_owner(ranges: Vec<Vec<Value>>, slot: u16, asked: &ServerAddress) -> Opti
         let node = range.next().filter(|_| (first..=last).contains(&slot))?;
         let mut node = from_redis_value::<Vec<Value>>(node).ok()?.into_iter();
         let host: Option<String> = from_redis_value(node.next()?).ok()?;
-        // A node that does not know its own name, or is told not to tell it, is where it was asked.
+        // A node that does not announce its address is reachable where it was asked.
         let host = host.filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host.clone());
         Some(ServerAddress { host, port: from_redis_value(node.next()?).ok()? })
     })

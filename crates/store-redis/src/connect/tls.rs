@@ -1,4 +1,4 @@
-//! Whom to trust at the other end of an encrypted connection.
+//! TLS: which server certificates are accepted, and the client certificate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::ServerAddress;
 use super::url::bad_parameter;
 use crate::error::OpenError;
 
-/// The meaning of `sslmode`, as in the URLs of PostgreSQL, as far as all is encrypted.
+/// Certificate check by `sslmode`, as in PostgreSQL URLs; all modes encrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CertificateCheck {
-    /// Whoever it is.
+    /// Any certificate is accepted.
     None,
-    /// The certificate was issued by one who is trusted.
+    /// The certificate must have a trusted issuer.
     Issuer,
-    /// And it is the host's own.
+    /// The certificate must also name the host.
     IssuerAndHost,
 }
 
-/// How a connection is encrypted.
+/// TLS settings of a connection.
 #[derive(Clone)]
 pub(super) struct Tls {
     certificate_check: CertificateCheck,
@@ -31,12 +31,12 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// From the parameters of a URL. Files are read now, so that a mistake is told at once.
+    /// Reads the parameters of a URL. Certificate files are read now, so that mistakes are reported at once.
     pub(super) fn from_parameters<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Result<Self, OpenError> {
         let roots = given("sslrootcert").map(|file| read_root_certificates(Path::new(file))).transpose()?;
         let certificate_check = match (given("sslmode").unwrap_or("verify-full"), &roots) {
             ("require", None) => CertificateCheck::None,
-            // Whoever names certificates wants them looked at.
+            // Root certificates in the URL mean that they are to be checked.
             ("require", Some(_)) | ("verify-ca", _) => CertificateCheck::Issuer,
             ("verify-full", _) => CertificateCheck::IssuerAndHost,
             (other, _) => {
@@ -56,7 +56,7 @@ impl Tls {
                 return Err(bad_parameter("sslkey", "needs sslcert, the file with its certificate"));
             }
         };
-        // The driver asks for whatever the process has settled on; without this it could find two to choose from.
+        // The driver uses the default provider of the process; without this it could find two candidates.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Ok(Self {
             certificate_check,
@@ -92,7 +92,7 @@ impl Tls {
     }
 }
 
-/// The certificates of those who are trusted, as the driver takes them.
+/// Reads the trusted root certificates as PEM.
 fn read_root_certificates(file: &Path) -> Result<Vec<u8>, OpenError> {
     let bad_file = |what: String| bad_file("sslrootcert", file, &what);
     let pem = std::fs::read(file).map_err(|error| bad_file(format!("cannot be read: {error}")))?;
@@ -109,7 +109,7 @@ fn read_root_certificates(file: &Path) -> Result<Vec<u8>, OpenError> {
     }
 }
 
-/// What we show to a server that wants to know who we are.
+/// Reads the client certificate and its private key.
 fn read_client_certificate(certificate: &Path, key: &Path) -> Result<ClientTlsConfig, OpenError> {
     let read = |name: &str, file: &Path| {
         std::fs::read(file).map_err(|error| bad_file(name, file, &format!("cannot be read: {error}")))

@@ -1,4 +1,4 @@
-//! What a URL says of where Redis is.
+//! Parsing of Redis URLs.
 //!
 //! ```text
 //!  redis://[user:password@]host[:6379][/db]
@@ -6,7 +6,7 @@
 //!  redis+cluster://[user:password@]host[:6379],…
 //! ```
 //!
-//! With `rediss` for `redis` all of it is encrypted. No message repeats what may be a password.
+//! `rediss` instead of `redis` means TLS. No message repeats a part of the URL that may be a password.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use super::tls::Tls;
 use super::{DiscoveryMode, Endpoint, Login, PasswordSource, ServerAddress};
 use crate::error::OpenError;
 
-/// The variable of the environment that holds the password where the URL has none, as for redis-cli.
+/// Environment variable with the password if the URL has none, as for redis-cli.
 pub(super) const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
-/// The same for the sentinels.
+/// Environment variable with the password of the sentinels.
 pub(super) const SENTINEL_PASSWORD_VARIABLE: &str = "REDIS_SENTINEL_PASSWORD";
-/// How long a connection may take, unless the URL says otherwise, and at most.
+/// Default and maximum of `connect_timeout`, in seconds.
 const DEFAULT_CONNECT_TIMEOUT_SECS: u64 = 5;
 const MAX_CONNECT_TIMEOUT_SECS: u64 = 3600;
-/// What keys begin with on a cluster, so that all of them are in one slot.
+/// Default prefix on a cluster: its hash tag puts all keys into one slot.
 const CLUSTER_PREFIX: &str = "{pointsman}:";
 const MAX_PREFIX_LENGTH: usize = 64;
-/// Signs that mean something within a parameter.
+/// Characters that are escaped in a URL parameter.
 pub(super) const ESCAPED_IN_PARAMETERS: &AsciiSet = &CONTROLS.add(b'%').add(b'&').add(b'@');
 
 const KNOWN_PARAMETERS: [&str; 8] = [
@@ -44,10 +44,10 @@ const KNOWN_PARAMETERS: [&str; 8] = [
 const SENTINEL_PARAMETERS: [&str; 2] = ["sentinel_password", "sentinel_user"];
 const TLS_PARAMETERS: [&str; 4] = ["sslcert", "sslkey", "sslmode", "sslrootcert"];
 
-/// A variable of the environment, if it is set.
+/// Looks up an environment variable.
 pub(super) type EnvironmentLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What kind of server answers, by the URL's scheme.
+/// Kind of server by the scheme of the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemeKind {
     Single,
@@ -108,7 +108,7 @@ pub(super) fn parse_url(url: &str, environment: EnvironmentLookup<'_>) -> Result
     })
 }
 
-/// What keys begin with if the URL does not say.
+/// Returns the key prefix if the URL names none.
 pub(super) fn default_prefix(mode: &DiscoveryMode) -> &'static str {
     match mode {
         DiscoveryMode::Single | DiscoveryMode::Sentinel { .. } => "",
@@ -116,7 +116,7 @@ pub(super) fn default_prefix(mode: &DiscoveryMode) -> &'static str {
     }
 }
 
-/// Login, hosts, path and parameters. There is one `@` at most, so that nothing behind it is a part of a password.
+/// Splits a URL into login, hosts, path and parameters. At most one `@` is allowed, so that nothing after it is a password.
 fn split_url(rest: &str) -> Result<(Option<&str>, &str, &str, &str), OpenError> {
     let (login, rest) = match rest.split_once('@') {
         Some((login, rest)) => (Some(login), rest),
@@ -143,7 +143,7 @@ fn parse_hosts(place: &str, kind: SchemeKind) -> Result<Vec<ServerAddress>, Open
     place.split(',').map(|host| parse_address(host, kind)).collect()
 }
 
-/// A host with its port. Without an `@` in the URL, what stands for the port may be a password.
+/// Parses a host with its port. Without an `@` in the URL, the port may be a password, so messages do not repeat it.
 fn parse_address(text: &str, kind: SchemeKind) -> Result<ServerAddress, OpenError> {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, "")) => (host, None),
@@ -175,7 +175,7 @@ fn parse_address(text: &str, kind: SchemeKind) -> Result<ServerAddress, OpenErro
     }
 }
 
-/// The master's name, which only sentinels know one by, and the database.
+/// Parses the name of the master (sentinel mode only) and the database.
 fn parse_path(path: &str, kind: SchemeKind) -> Result<(String, u32), OpenError> {
     let path = path.trim_end_matches('/');
     let (master, db) = match kind {
@@ -202,7 +202,7 @@ fn parse_path(path: &str, kind: SchemeKind) -> Result<(String, u32), OpenError> 
     Ok((master, db))
 }
 
-/// A user with a password. One alone could be either of the two, and is then better not shown.
+/// Parses user and password. A single word could be either and is never shown.
 fn parse_login(text: &str, environment: EnvironmentLookup<'_>) -> Result<Option<Login>, OpenError> {
     let (user, password) = match text.split_once(':') {
         Some((user, password)) => (user, Some(decode_percent("the password", password)?)),
@@ -219,12 +219,12 @@ fn parse_login(text: &str, environment: EnvironmentLookup<'_>) -> Result<Option<
             ));
         }
     };
-    // Somebody without a name and a password is nobody.
+    // Empty user and password mean no login.
     let is_nobody = user.is_none() && password.is_empty();
     Ok(Some(Login { user, password, source }).filter(|_| !is_nobody))
 }
 
-/// Whoever connects where the URL names nobody.
+/// Returns the login from the environment if the URL has none.
 fn login_from_environment(environment: EnvironmentLookup<'_>) -> Option<Login> {
     let password = environment(PASSWORD_VARIABLE)?;
     Some(Login { user: None, password, source: PasswordSource::Environment })
@@ -247,7 +247,7 @@ pub(super) fn bad_parameter(name: &str, what: impl Into<String>) -> OpenError {
     OpenError::BadParameter { name: name.into(), problem: what.into() }
 }
 
-/// What stands behind the `?`.
+/// Parameters of a URL.
 struct UrlParameters(Vec<(String, String)>);
 
 impl UrlParameters {
@@ -265,12 +265,12 @@ impl UrlParameters {
         Ok(Self(read.collect::<Result<_, _>>()?))
     }
 
-    /// Of several the last counts.
+    /// Returns a parameter; of repeated ones the last.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether all of them mean something there.
+    /// Checks that all parameters apply to the kind of server.
     fn check_applicable(&self, kind: SchemeKind, encrypted: bool) -> Result<(), OpenError> {
         if let Some(name) = TLS_PARAMETERS.iter().find(|name| !encrypted && self.get(name).is_some()) {
             return Err(bad_parameter(name, "is for what is encrypted; let the URL begin with rediss"));
@@ -285,7 +285,7 @@ impl UrlParameters {
         }
     }
 
-    /// How to log in at the sentinels, which have users of their own.
+    /// Returns the login for the sentinels, which have their own users.
     fn parse_sentinel_login(&self, environment: EnvironmentLookup<'_>) -> Result<Option<Login>, OpenError> {
         let user = self.get("sentinel_user").filter(|user| !user.is_empty()).map(String::from);
         let told = self.get("sentinel_password").map(|password| (password.to_string(), PasswordSource::Url));

@@ -1,4 +1,4 @@
-//! What lies in Redis, found by the writer and by readers alike.
+//! Typed reads through the overlay, shared by the writer and readers.
 
 mod registry;
 mod tasks;
@@ -20,7 +20,7 @@ impl TransactionOverlay {
         self.read_row(Table::Texts, name)?.map(|bytes| rows::decode_text(&bytes)).transpose()
     }
 
-    /// A number that is kept under a name.
+    /// Reads a named number.
     pub(crate) fn read_number(&self, name: &str) -> Result<u64> {
         let text = self.read_text(name)?.ok_or_else(|| Fault::damaged(format!("no {name}")))?;
         text.parse().map_err(Fault::damaged)
@@ -34,12 +34,12 @@ impl TransactionOverlay {
         self.read_event(id)?.map(|bytes| rows::decode_event(id, &bytes)).transpose()
     }
 
-    /// Whether nothing more need be asked for to know an object.
+    /// Returns whether an object is cached.
     pub(crate) fn is_object_cached(&self, tenant: &Tenant, key: &str) -> bool {
         self.has_cached_row(&Table::Objects, &object_field(tenant, key))
     }
 
-    /// What is remembered of an object. One that has had events before we came is known by its last one alone.
+    /// Reads an object. One that had events before the store existed has only its last event id.
     pub(crate) fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
         let field = object_field(tenant, key);
         if let Some(object) = self.with_cached_row(&Table::Objects, &field, rows::decode_object) {
@@ -51,19 +51,19 @@ impl TransactionOverlay {
         }
         let name = object_name(tenant, key);
         let Some(last) = self.read_row(Table::LastEventIds, &name)? else { return Ok(None) };
-        // What 001 keeps under this name may be of another tenant's object.
+        // The key of 001 with this name may belong to another tenant's object.
         if let Some((other, key)) = object_sharing_name(tenant, key)
             && self.read_row(Table::Objects, object_field(&other, &key))?.is_some()
         {
             return Ok(None);
         }
-        // Others write there, too. What is no id tells nothing.
+        // Other applications write this key, too. An invalid id is ignored.
         let last = std::str::from_utf8(&last).ok().and_then(|last| last.parse().ok());
         Ok(last.map(|last| Object { number: 0, last, sent: vec![] }))
     }
 }
 
-/// The other object that has the same name in the keys of 001, if one can have it.
+/// Returns the other object that would have the same name in the keys of 001.
 pub(crate) fn object_sharing_name(tenant: &Tenant, key: &str) -> Option<(Tenant, String)> {
     if !tenant.is_default() {
         return Some((Tenant::default(), object_name(tenant, key)));
@@ -72,7 +72,7 @@ pub(crate) fn object_sharing_name(tenant: &Tenant, key: &str) -> Option<(Tenant,
     Some((Tenant::new(other).ok()?, key.into()))
 }
 
-/// What tells of an object.
+/// Returns the rows to fetch for an object.
 pub(crate) fn object_fetches(tenant: &Tenant, key: &str) -> [CacheFetch; 2] {
     [
         CacheFetch::Row(Table::Objects, object_field(tenant, key)),

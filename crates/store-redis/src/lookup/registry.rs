@@ -14,14 +14,14 @@ use crate::keys::{Index, Table, order_field};
 use crate::overlay::{Bytes, CacheFetch, TransactionOverlay, decode_integer};
 use crate::rows;
 
-/// A handler as it lies in its table.
+/// A handler as stored in its table.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredHandler {
     pub(crate) def: HandlerDef,
     pub(crate) defined: bool,
 }
 
-/// A chain as it lies in its table.
+/// A chain as stored in its table.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredChain {
     pub(crate) chain: Chain,
@@ -29,13 +29,13 @@ pub(crate) struct StoredChain {
     pub(crate) state: ChainState,
 }
 
-/// So many nodes are told of at most.
+/// Maximum number of listed nodes.
 const MAX_LISTED_NODES: usize = 100;
-/// Tasks of workers elsewhere are held under this number, which no node has.
+/// Tasks of pull workers are locked under this id, which no node has.
 const REMOTE_WORKERS_NODE: NodeId = 0;
 
 impl TransactionOverlay {
-    /// All rows of a table whose fields are numbers, by number.
+    /// Reads all rows of a table whose fields are numbers, sorted by number.
     pub(crate) fn read_numbered_rows(&self, table: Table) -> Result<Vec<(i64, Bytes)>> {
         let rows = self.read_table(table)?.into_iter();
         let mut rows: Vec<(i64, Bytes)> =
@@ -50,7 +50,7 @@ impl TransactionOverlay {
         rows.into_iter().map(|(id, row)| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).collect()
     }
 
-    /// Whether the tasks of a queue synchronise a collection of a source.
+    /// Returns whether the tasks of a queue synchronise a collection of a source.
     pub(crate) fn is_source_queue(&self, id: QueueId) -> Result<bool> {
         let field = decimal_field(id);
         if let Some(is) = self.with_cached_row(&Table::Queues, &field, rows::is_source_queue) {
@@ -95,7 +95,7 @@ impl TransactionOverlay {
         self.read_numbered_rows(Table::Handlers)?.into_iter().map(handler).collect()
     }
 
-    /// By place, tenant and kind.
+    /// Reads all rules, sorted by place, tenant and kind.
     pub(crate) fn read_rules(&self) -> Result<Vec<Rule>> {
         let rows = self.read_table(Table::Rules)?;
         let mut rules: Vec<Rule> =
@@ -107,7 +107,7 @@ impl TransactionOverlay {
         Ok(rules)
     }
 
-    /// All nodes that are remembered, with how many tasks each holds if that is wanted.
+    /// Reads all stored nodes; with `running`, also how many tasks each has locked.
     pub(crate) fn read_all_nodes(&self, running: bool) -> Result<Vec<NodeView>> {
         let rows = self.read_numbered_rows(Table::Nodes)?;
         let mut nodes = Vec::with_capacity(rows.len());
@@ -119,7 +119,7 @@ impl TransactionOverlay {
         Ok(nodes)
     }
 
-    /// Whoever may hold tasks: the nodes that live, and the workers elsewhere, who are all one.
+    /// Lists the ids that may have locked tasks: live nodes, and the id shared by pull workers.
     pub(crate) fn list_lease_holders(&self) -> Result<Vec<NodeId>> {
         let nodes = self.read_all_nodes(false)?;
         let alive = nodes.iter().filter(|node| !node.gone).map(|node| node.id);
@@ -133,7 +133,7 @@ impl TransactionOverlay {
         Ok(count.unsigned_abs())
     }
 
-    /// The nodes that live, and those that were heard of last, newest first.
+    /// Reads live nodes and the most recent others, newest first.
     pub(crate) fn read_recent_nodes(&self) -> Result<Vec<NodeView>> {
         let mut nodes = self.read_all_nodes(true)?;
         nodes.sort_by_key(|node| (node.gone, std::cmp::Reverse(node.id)));
@@ -141,7 +141,7 @@ impl TransactionOverlay {
         Ok(nodes)
     }
 
-    /// By path.
+    /// Reads all chains, sorted by path.
     pub(crate) fn read_chains(&self) -> Result<Vec<Known>> {
         let rows = self.read_table(Table::Chains)?;
         let known = |row: &Bytes| {
@@ -170,7 +170,7 @@ impl TransactionOverlay {
         }
     }
 
-    /// The numbers that stand last in these members.
+    /// Decodes the last number of each member.
     pub(crate) fn decode_last_numbers(members: &[Member]) -> Result<Vec<i64>> {
         let last = |member: &Member| {
             decode_member_i64(member.get(member.len().saturating_sub(8)..).unwrap_or(&[]), 0)
@@ -179,7 +179,7 @@ impl TransactionOverlay {
     }
 }
 
-/// A number that is written out.
+/// Parses a decimal number.
 pub(crate) fn parse_number(bytes: &[u8]) -> Result<i64> {
     let text = std::str::from_utf8(bytes).map_err(Fault::damaged)?;
     text.parse().map_err(Fault::damaged)

@@ -28,7 +28,7 @@ impl TransactionOverlay {
             .transpose()
     }
 
-    /// Those of these that are unfinished, in one way there and back.
+    /// Reads the active ones of these tasks in one round trip.
     pub(crate) fn read_active_tasks(&self, seqs: impl IntoIterator<Item = TaskSeq>) -> Result<Vec<Live>> {
         let seqs: Vec<TaskSeq> = seqs.into_iter().collect();
         self.prefetch_active_tasks(&seqs)?;
@@ -43,7 +43,7 @@ impl TransactionOverlay {
         self.fetch(seqs.iter().map(|seq| CacheFetch::from(active_task_row(*seq))).collect())
     }
 
-    /// The numbers at a place of all members that begin so.
+    /// Reads the task numbers at an index within all members with a prefix.
     pub(crate) fn read_task_seqs(
         &self,
         index: &Index,
@@ -55,7 +55,7 @@ impl TransactionOverlay {
         members.iter().map(|member| decode_member_i64(member, place).map(TaskSeq)).collect()
     }
 
-    /// The buckets of an index below this one, the greatest first, at most so many.
+    /// Reads at most `most` buckets below this one, highest first.
     pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, most: usize) -> Result<Vec<i64>> {
         let upper = MemberBuilder::from_i64(below).finish();
         let members = self.read_members(
@@ -67,7 +67,7 @@ impl TransactionOverlay {
         members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }
 
-    /// All ended tasks of a bucket, by number.
+    /// Reads all archived tasks of a bucket, sorted by number.
     pub(crate) fn read_archived_bucket(&self, bucket: i64) -> Result<Vec<Past>> {
         let rows = self.read_table(Table::ArchivedTasks(bucket))?;
         let mut tasks: Vec<Past> =
@@ -76,7 +76,7 @@ impl TransactionOverlay {
         Ok(tasks)
     }
 
-    /// The attempts that are written down, by number.
+    /// Reads the stored attempts, sorted by number.
     pub(crate) fn read_attempts(&self, seq: TaskSeq) -> Result<Vec<Attempt>> {
         let mut attempts = Vec::new();
         for (field, row) in self.read_table(Table::Attempts(seq))? {
@@ -87,7 +87,7 @@ impl TransactionOverlay {
         Ok(attempts)
     }
 
-    /// A task as its readers see it, wherever it lies, with its attempts.
+    /// Reads an active or archived task with its attempts.
     pub(crate) fn read_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
         let found = match self.read_active_task(seq)? {
             Some(live) => Some(self.active_task_view(live)?),
@@ -100,7 +100,7 @@ impl TransactionOverlay {
         Ok(Some(task))
     }
 
-    /// The public id of a task, wherever it lies.
+    /// Reads the public id of an active or archived task.
     pub(crate) fn read_task_id(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
         let task = match self.read_active_task(seq)? {
             Some(live) => Some(self.active_task_view(live)?),
@@ -109,7 +109,7 @@ impl TransactionOverlay {
         Ok(task.map(|task| task.id))
     }
 
-    /// An unfinished task as its readers see it, without its attempts.
+    /// Builds the public view of an active task, without its attempts.
     pub(crate) fn active_task_view(&self, live: Live) -> Result<Task> {
         let (handler, queue) = self.read_queue_with_handler(live.queue)?;
         let event = match live.event {
@@ -131,14 +131,14 @@ impl TransactionOverlay {
         task_of_live(live, names, self.read_task_id_namespace()?)
     }
 
-    /// An ended one.
+    /// Builds the public view of an archived task.
     pub(crate) fn archived_task_view(&self, past: Past) -> Result<Task> {
         let (handler, queue) = self.read_queue_with_handler(past.queue)?;
         task_of_past(past, handler, queue.tenant, self.read_task_id_namespace()?)
     }
 }
 
-/// The bucket that a task lies in.
+/// Returns the bucket of a task.
 pub(crate) fn bucket_of_task(seq: TaskSeq) -> i64 {
     seq.0.div_euclid(TASKS_PER_BUCKET)
 }

@@ -1,4 +1,4 @@
-//! Events of the journal.
+//! Journal events in the overlay: pending appends and deletions, and cached events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ impl EventOverlay {
         self.deleted.insert(id);
     }
 
-    /// An event, if it is known; and then whether it is there.
+    /// Returns a cached event: `None` if unknown, `Some(None)` if it does not exist.
     pub(super) fn get(&self, id: EventId) -> Option<Option<Bytes>> {
         if self.deleted.contains(&id) {
             return Some(None);
@@ -70,7 +70,7 @@ impl EventOverlay {
     }
 }
 
-/// The name of an event in the stream.
+/// Returns the stream entry id of an event.
 pub(super) fn stream_entry_id(id: EventId) -> String {
     format!("{id}-0")
 }

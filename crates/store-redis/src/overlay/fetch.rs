@@ -1,4 +1,4 @@
-//! Looking at many things in one way there and back, and reading what Redis answers.
+//! Fetches many uncached items in one round trip, and decodes replies of Redis.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::codec::{Member, MemberBuilder};
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Index, Table};
 
-/// Something to look at.
+/// An item to fetch into the cache.
 #[derive(Clone, Debug)]
 pub(crate) enum CacheFetch {
     Row(Table, Member),
     Table(Table),
-    /// Who stands first in a lane.
+    /// First positions of a lane.
     Lane(i64),
     Event(EventId),
 }
@@ -28,7 +28,7 @@ impl From<(Table, Member)> for CacheFetch {
     }
 }
 
-/// A command, and what its answer is of.
+/// A command, and the items that its reply contains.
 enum FetchCommand {
     Rows(Table, Vec<Member>),
     Table(Table),
@@ -36,17 +36,17 @@ enum FetchCommand {
     Event(EventId),
 }
 
-/// What was asked for, and what Redis answered.
+/// Fetch commands with their replies.
 #[must_use]
 pub(crate) struct FetchedReplies(Vec<(FetchCommand, Value)>);
 
 impl TransactionOverlay {
-    /// Looks at all of these, so far as they are not known, and remembers what was seen.
+    /// Fetches the uncached ones of these items and caches them.
     pub(crate) fn fetch(&self, questions: Vec<CacheFetch>) -> Result<()> {
         self.fetch_after(vec![], questions).map(drop)
     }
 
-    /// The same behind other commands, whose answers are answered.
+    /// Like [`Self::fetch`], after other commands; returns the replies of those.
     pub(crate) fn fetch_after(
         &self,
         before: Vec<CommandArgs>,
@@ -57,7 +57,7 @@ impl TransactionOverlay {
         Ok(answers)
     }
 
-    /// The same, but what was seen is remembered only if that is said.
+    /// Like [`Self::fetch_after`], but returns the fetched items instead of caching them.
     pub(crate) fn fetch_without_caching(
         &self,
         before: Vec<CommandArgs>,
@@ -79,7 +79,7 @@ impl TransactionOverlay {
         seen.0.into_iter().try_for_each(|(asked, answer)| self.cache_fetched_item(asked, answer))
     }
 
-    /// The commands for what is not known: one for all rows of a table.
+    /// Returns the commands for uncached items: one for all rows of a table.
     fn list_uncached(&self, questions: Vec<CacheFetch>) -> Vec<FetchCommand> {
         let mut rows: BTreeMap<Table, Vec<Member>> = BTreeMap::new();
         let mut asked = Vec::new();
@@ -161,12 +161,12 @@ impl TransactionOverlay {
         Ok(())
     }
 
-    /// An event that a script has found.
+    /// Caches an event that a script returned.
     pub(crate) fn cache_event(&self, id: EventId, value: Bytes) {
         self.events.borrow_mut().cache_event(id, Some(value));
     }
 
-    /// A row that a script has found.
+    /// Caches a row that a script returned.
     pub(crate) fn cache_row(&self, table: &Table, field: Member, value: Bytes) {
         self.rows.borrow_mut().cache_row(table, field, Some(value));
     }
@@ -215,12 +215,12 @@ pub(crate) fn decode_strings(answer: Value) -> Result<Vec<Vec<u8>>> {
     strings.collect()
 }
 
-/// Members of an index.
+/// Decodes members of an index.
 pub(crate) fn decode_members(answer: Value) -> Result<Vec<Member>> {
     Ok(decode_strings(answer)?.iter().map(|member| Member::from_slice(member)).collect())
 }
 
-/// Names and values, which come one after the other.
+/// Decodes alternating names and values.
 fn decode_pairs(answer: Value) -> Result<Vec<(Member, Bytes)>> {
     let strings = decode_strings(answer)?;
     let mut pairs = Vec::with_capacity(strings.len() / 2);
@@ -231,7 +231,7 @@ fn decode_pairs(answer: Value) -> Result<Vec<(Member, Bytes)>> {
     Ok(pairs)
 }
 
-/// Entries of the journal.
+/// Decodes entries of the journal stream.
 pub(crate) fn decode_journal_entries(answer: Value) -> Result<Vec<(EventId, Bytes)>> {
     let entry = |value: Value| {
         let mut parts = decode_list(value)?.into_iter();

@@ -1,4 +1,4 @@
-//! Members of indexes.
+//! Index members in the overlay: pending additions and removals, and cached lanes.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -13,19 +13,19 @@ use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Index, Keys};
 
-/// So many first places of a lane are fetched.
+/// Number of first members of a lane that are fetched.
 const FIRST_LANE_MEMBERS: usize = 4;
 
 type MemberBounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
-/// In which order members are looked at.
+/// Order in which members are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanOrder {
     Ascending,
     Descending,
 }
 
-/// What was written to an index and not yet sent.
+/// Writes to an index that are not committed yet.
 #[derive(Debug, Default)]
 struct PendingIndexWrites {
     added: BTreeSet<Member>,
@@ -35,7 +35,7 @@ struct PendingIndexWrites {
 #[derive(Debug, Default)]
 pub(super) struct IndexOverlay {
     written: HashMap<Index, PendingIndexWrites>,
-    /// As they are with all that was written.
+    /// Cached lanes including pending writes.
     lanes: LaneCache,
 }
 
@@ -58,7 +58,7 @@ impl IndexOverlay {
         written.removed.insert(member);
     }
 
-    /// How many first members of a lane are to be asked for: as many more as were taken out of it.
+    /// Returns how many first members of a lane to fetch: more by the number of pending removals.
     pub(super) fn lane_fetch_limit(&self, lane: i64) -> usize {
         let prefix = MemberBuilder::from_i64(lane).finish();
         let end = end_of_prefix(&prefix);
@@ -66,7 +66,7 @@ impl IndexOverlay {
             + self.count_removed_between(&Index::LanePositions, prefix_bounds(&prefix, end.as_deref()))
     }
 
-    /// The first members of a lane were fetched; there are no others, if they are fewer than were asked for.
+    /// Caches the first members of a lane. Fewer members than requested mean that the lane is complete.
     pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<Member>) -> Result<()> {
         let whole = members.len() < self.lane_fetch_limit(lane);
         let mut members: BTreeSet<Member> = members.into_iter().collect();
@@ -84,7 +84,7 @@ impl IndexOverlay {
         Ok(())
     }
 
-    /// Nobody was in this lane when the transaction began.
+    /// Records that the lane was empty when the transaction began.
     pub(super) fn assume_lane_was_empty(&mut self, lane: i64) -> Result<()> {
         if self.lanes.is_cached(lane) { Ok(()) } else { self.cache_lane_members(lane, vec![]) }
     }
@@ -93,7 +93,7 @@ impl IndexOverlay {
         self.lanes.is_cached(lane)
     }
 
-    /// Who stands first in a lane, as far as that is known.
+    /// Returns the cached first positions of a lane.
     pub(super) fn cached_lane_positions(&self, lane: i64) -> &[LanePosition] {
         self.lanes.cached_positions(lane)
     }
@@ -102,7 +102,7 @@ impl IndexOverlay {
         self.written.get(index).map_or(0, |written| written.removed.range::<[u8], _>(bounds).count())
     }
 
-    /// What lies between these bounds, if Redis has found this.
+    /// Merges members that Redis returned for a range with pending writes.
     pub(super) fn merge(
         &self,
         index: &Index,
@@ -125,7 +125,7 @@ impl IndexOverlay {
         found
     }
 
-    /// The lanes that something was written to.
+    /// Returns the lanes with pending writes.
     pub(super) fn written_lanes(&self) -> BTreeSet<i64> {
         let Some(written) = self.written.get(&Index::LanePositions) else { return BTreeSet::new() };
         let members = written.added.iter().chain(&written.removed);
@@ -152,17 +152,17 @@ impl IndexOverlay {
     }
 }
 
-/// The place in a lane that a member of this index tells of.
+/// Returns lane and position of a member, if the index is that of lanes.
 fn lane_position_of_member(index: &Index, member: &[u8]) -> Option<(i64, LanePosition)> {
     matches!(index, Index::LanePositions).then(|| decode_lane_position(member).ok()).flatten()
 }
 
-/// The bounds of what begins so; `end` is what comes after all of that.
+/// Returns the bounds of all members with a prefix; `end` is the first value after them.
 pub(super) fn prefix_bounds<'b>(prefix: &'b [u8], end: Option<&'b [u8]>) -> MemberBounds<'b> {
     (Bound::Included(prefix), end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-/// The command that finds what lies between two bounds.
+/// Returns the command that reads the members between two bounds.
 pub(super) fn member_range_command(
     key: Vec<u8>,
     (lower, upper): MemberBounds<'_>,
@@ -182,7 +182,7 @@ pub(super) fn member_range_command(
     }
 }
 
-/// The least of what comes after all that begins with these bytes; nothing if nothing can.
+/// Returns the smallest value after all values with a prefix; `None` if there is none.
 pub(crate) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut end = prefix.get(..=last)?.to_vec();
@@ -218,7 +218,7 @@ mod tests {
         for before in [true, false] {
             let mut indexes = IndexOverlay::default();
             let fetch = |indexes: &mut IndexOverlay| {
-                // Whoever asks for more because of what was taken out is given more.
+                // Redis returns as many as requested, including those for pending removals.
                 let found = (1..).step_by(2).take(indexes.lane_fetch_limit(LANE)).map(lane_member).collect();
                 indexes.cache_lane_members(LANE, found).unwrap();
             };
@@ -270,7 +270,7 @@ mod tests {
         assert!(IndexOverlay::default().cache_lane_members(LANE, vec![raw_member(b"lane")]).is_err());
     }
 
-    /// What is remembered is what Redis would answer with all that was written, as far as it goes.
+    /// Cached positions equal what Redis would return after the pending writes.
     #[test]
     fn cached_lane_matches_redis_after_random_writes() {
         let mut chance = Chance::new(7);

@@ -1,4 +1,4 @@
-//! What a commit wrote of all that others may remember, told to them in few bytes: they forget that much, and not all.
+//! Invalidation records: the cacheable rows that a commit wrote, so that peers drop only those from their caches.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,25 @@ use pointsman_store::error::{Fault, Result};
 
 use crate::codec::{Member, RowDecoder, RowEncoder};
 
-/// What takes more bytes is not told.
+/// Larger records are not published; peers then drop their whole cache.
 const MAX_RECORD_BYTES: usize = 64 << 10;
 
-/// What is told begins with this, so that it can be told otherwise one day.
+/// Format version at the start of each record.
 const RECORD_FORMAT: i64 = 1;
 
-/// Whatever may be remembered, as it was told or will be.
+/// Cacheable rows that a commit wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InvalidationRecord {
-    /// Tables with few rows, a bit each.
+    /// Small tables, one bit each.
     pub(super) small_tables: i64,
-    /// Fields of objects. Their last ids are written with them.
+    /// Fields of objects. Their last event ids are written with them.
     pub(super) objects: BTreeSet<Member>,
     pub(super) tasks: BTreeSet<TaskSeq>,
     pub(super) lanes: BTreeSet<i64>,
 }
 
 impl InvalidationRecord {
-    /// As it is told; nothing if that is too much.
+    /// Encodes the record; `None` if it is too large.
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
         let mut packed = RowEncoder::default()
             .varint(RECORD_FORMAT)
@@ -53,7 +53,7 @@ impl InvalidationRecord {
     }
 }
 
-/// Numbers that grow, each as how much it is beyond the one before.
+/// Encodes ascending numbers as differences.
 fn encode_ascending_numbers(numbers: impl ExactSizeIterator<Item = i64>, packed: RowEncoder) -> RowEncoder {
     let begun = (packed.varint(numbers.len() as i64), 0_i64);
     numbers.fold(begun, |(packed, last), number| (packed.varint(number.wrapping_sub(last)), number)).0

@@ -1,4 +1,4 @@
-//! The first places of lanes.
+//! Cache of the first positions of lanes.
 
 use foldhash::HashMap;
 use pointsman_core::TaskSeq;
@@ -7,19 +7,19 @@ use smallvec::SmallVec;
 
 use crate::codec::decode_member_i64;
 
-/// Beyond so many lanes all are forgotten.
+/// The cache is cleared when it has more lanes than this.
 const MAX_CACHED_LANES: usize = 200_000;
-/// So many places of a lane are remembered at most.
+/// Maximum number of cached positions of a lane.
 pub(super) const MAX_CACHED_POSITIONS: usize = 32;
 
-/// A place in a lane, and whose it is.
+/// A position in a lane and the task at it.
 pub(crate) type LanePosition = (i64, TaskSeq);
 
-/// Who stands first in a lane, in order.
+/// First positions of a lane, in order.
 #[derive(Debug, Default)]
 struct CachedLane {
     positions: SmallVec<[LanePosition; 2]>,
-    /// There are no others.
+    /// The lane has no further positions.
     is_complete: bool,
 }
 
@@ -49,7 +49,7 @@ impl LaneCache {
         }
     }
 
-    /// Those who stand first were fetched.
+    /// Caches the first positions of a lane.
     pub(super) fn cache_lane(&mut self, lane: i64, mut positions: Vec<LanePosition>, is_complete: bool) {
         positions.sort_unstable();
         let is_complete = is_complete && positions.len() <= MAX_CACHED_POSITIONS;
@@ -57,12 +57,12 @@ impl LaneCache {
         self.0.insert(lane, CachedLane { positions: SmallVec::from_slice(&positions), is_complete });
     }
 
-    /// Whether it is known who stands first, or that nobody does.
+    /// Returns whether the head of a lane is cached, or that it is empty.
     pub(super) fn is_cached(&self, lane: i64) -> bool {
         self.0.get(&lane).is_some_and(|lane| lane.is_complete || !lane.positions.is_empty())
     }
 
-    /// Who stands first, as far as that is known.
+    /// Returns the cached first positions of a lane.
     pub(super) fn cached_positions(&self, lane: i64) -> &[LanePosition] {
         self.0.get(&lane).map_or(&[], |lane| &lane.positions)
     }
@@ -78,7 +78,7 @@ impl LaneCache {
     }
 }
 
-/// The lane of a member of the index of lanes, and the place that it tells of.
+/// Decodes a member of the index of lanes into its lane and position.
 pub(super) fn decode_lane_position(member: &[u8]) -> Result<(i64, LanePosition)> {
     Ok((
         decode_member_i64(member, 0)?,

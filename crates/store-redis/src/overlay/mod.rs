@@ -1,7 +1,7 @@
-//! What is seen of Redis: rows, indexes and events, as they are with all that was written and not yet sent.
+//! The transaction overlay: cached rows, index members and events, merged with the pending writes of the transaction.
 //!
-//! Redis has no transactions that one could read and write in. So what is written is held back here, every look takes it
-//! into account, and the commit sends it all at once. What was looked at is remembered: each way there and back costs.
+//! Redis has no interactive transactions. So writes are buffered here, every read takes them into
+//! account, and the commit sends them all at once. Reads are cached, because each round trip costs.
 
 mod events;
 mod fetch;
@@ -40,7 +40,7 @@ pub(crate) struct TransactionOverlay {
     rows: RefCell<RowOverlay>,
     indexes: RefCell<IndexOverlay>,
     events: RefCell<EventOverlay>,
-    /// Commands beside those for rows, indexes and events.
+    /// Commands besides those for rows, indexes and events.
     extra_commands: RefCell<Vec<CommandArgs>>,
 }
 
@@ -56,7 +56,7 @@ impl TransactionOverlay {
         }
     }
 
-    /// Forgets all that was seen, and all that was written and not sent.
+    /// Drops all cached data and all pending writes.
     pub(crate) fn clear(&self) {
         self.rows.take();
         self.indexes.take();
@@ -64,7 +64,7 @@ impl TransactionOverlay {
         self.extra_commands.take();
     }
 
-    /// What of all that may be remembered was written and not yet sent.
+    /// Returns the invalidation record of the pending writes.
     pub(crate) fn invalidation_record(&self) -> InvalidationRecord {
         let mut touched = InvalidationRecord::default();
         self.rows.borrow().add_to_invalidation(&mut touched);
@@ -72,13 +72,13 @@ impl TransactionOverlay {
         touched
     }
 
-    /// Forgets what others have written.
+    /// Drops cached entries that peers have written.
     pub(crate) fn drop_invalidated(&self, touched: &InvalidationRecord) {
         self.rows.borrow_mut().drop_invalidated(touched);
         self.indexes.borrow_mut().drop_invalidated(touched);
     }
 
-    /// What was written has been sent: it is what is there now. What will hardly be looked at again is forgotten.
+    /// Turns the committed writes into cached data, and drops data that is unlikely to be read again.
     pub(crate) fn mark_committed(&self) {
         self.rows.borrow_mut().mark_committed();
         self.indexes.borrow_mut().mark_committed();
@@ -96,12 +96,12 @@ impl TransactionOverlay {
         Ok(self.rows.borrow().find_cached(&table, field.as_ref()).flatten().cloned())
     }
 
-    /// Whether a row is known to be there.
+    /// Returns whether a row is cached and exists.
     pub(crate) fn has_cached_row(&self, table: &Table, field: &[u8]) -> bool {
         self.with_cached_row(table, field, |_| ()).is_some()
     }
 
-    /// Reads a row that is known to be there.
+    /// Applies `read` to a row if it is cached and exists.
     pub(crate) fn with_cached_row<T>(
         &self,
         table: &Table,
@@ -111,7 +111,7 @@ impl TransactionOverlay {
         self.rows.borrow().find_cached(table, field).flatten().map(|row| read(row))
     }
 
-    /// All rows of a table, by field.
+    /// Returns all rows of a table with their fields.
     pub(crate) fn read_table(&self, table: Table) -> Result<Vec<(Member, Bytes)>> {
         if !self.rows.borrow().is_table_cached(&table) {
             self.fetch(vec![CacheFetch::Table(table.clone())])?;
@@ -137,7 +137,7 @@ impl TransactionOverlay {
         self.indexes.borrow_mut().remove(index, member.into());
     }
 
-    /// The members of an index between two bounds, in their order or from the last on, at most so many.
+    /// Reads at most `most` members of an index between two bounds, in either order.
     pub(crate) fn read_members(
         &self,
         index: &Index,
@@ -157,7 +157,7 @@ impl TransactionOverlay {
         Ok(self.indexes.borrow().merge(index, (lower, upper), scan_order, most, found))
     }
 
-    /// All members that begin with these bytes.
+    /// Reads all members with a prefix.
     pub(crate) fn read_members_with_prefix(
         &self,
         index: &Index,
@@ -168,18 +168,18 @@ impl TransactionOverlay {
         self.read_members(index, prefix_bounds(prefix, end.as_deref()), ScanOrder::Ascending, most)
     }
 
-    /// Who stands first in a lane, and where.
+    /// Reads the first position of a lane.
     pub(crate) fn read_lane_head(&self, lane: i64) -> Result<Option<(i64, TaskSeq)>> {
         self.fetch(vec![CacheFetch::Lane(lane)])?;
         Ok(self.indexes.borrow().cached_lane_positions(lane).first().copied())
     }
 
-    /// Nobody was in this lane when the transaction began.
+    /// Records that the lane was empty when the transaction began.
     pub(crate) fn assume_lane_was_empty(&self, lane: i64) -> Result<()> {
         self.indexes.borrow_mut().assume_lane_was_empty(lane)
     }
 
-    /// Looks at the tasks that stand first in these lanes, so many of each, as far as it is known who does.
+    /// Fetches the rows of the first cached tasks of these lanes, at most `most` of each.
     pub(crate) fn fetch_lane_heads(&self, lanes: impl Iterator<Item = i64>, most: usize) -> Result<()> {
         let unknown: Vec<CacheFetch> = {
             let (indexes, rows) = (self.indexes.borrow(), self.rows.borrow());
@@ -193,12 +193,12 @@ impl TransactionOverlay {
         self.fetch(unknown)
     }
 
-    /// How many members were taken out of an index in this transaction.
+    /// Returns the number of pending removals of an index.
     pub(crate) fn count_removed_members(&self, index: &Index) -> usize {
         self.indexes.borrow().count_removed_between(index, (Bound::Unbounded, Bound::Unbounded))
     }
 
-    /// The first members of an index, if Redis has found these.
+    /// Merges the first members of an index that Redis returned with pending writes.
     pub(crate) fn merge_written_members(
         &self,
         index: &Index,
@@ -211,7 +211,7 @@ impl TransactionOverlay {
 
     // --- events --------------------------------------------------------------------------------------------------
 
-    /// Adds an event, which is younger than all others.
+    /// Appends an event, which is newer than all others.
     pub(crate) fn append_event(&self, id: EventId, value: Vec<u8>) {
         self.events.borrow_mut().append(id, value.into());
     }
@@ -228,7 +228,7 @@ impl TransactionOverlay {
         Ok(self.events.borrow().get(id).flatten())
     }
 
-    /// Events between two ids, both included, at most so many.
+    /// Reads at most `most` events between two ids, both included.
     pub(crate) fn read_events(
         &self,
         from: EventId,
@@ -246,12 +246,12 @@ impl TransactionOverlay {
 
     // --- the rest ------------------------------------------------------------------------------------------------
 
-    /// A command that goes along with the commit.
+    /// Adds a command to the commit.
     pub(crate) fn add_command(&self, args: CommandArgs) {
         self.extra_commands.borrow_mut().push(args);
     }
 
-    /// The commands for all that was written.
+    /// Encodes the commands for all pending writes.
     pub(crate) fn encode_writes(&self) -> CommandBuffer {
         let mut writes = CommandBuffer::default();
         self.events.borrow().push_writes(&self.keys, &mut writes);

@@ -1,4 +1,4 @@
-//! Rows of tables.
+//! Table rows in the overlay: cached rows and pending writes.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::command_buffer::CommandBuffer;
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Keys, Table, active_task_row, object_name_of_field, task_seq_in_bucket};
 
-/// Beyond so many objects all are forgotten.
+/// Cached objects are dropped when there are more than this.
 const MAX_CACHED_OBJECTS: usize = 200_000;
-/// Beyond so many unfinished tasks all are forgotten: those that run should be among the last that were written.
+/// Cached active tasks are dropped when there are more than this: running ones should be among the last written.
 const MAX_CACHED_TASKS: usize = 20_000;
 
-/// Rows by field; nothing where a row is known not to be there.
+/// Rows by field; `None` for a row that does not exist.
 type RowsByField = HashMap<Member, Option<Bytes>>;
 
 #[derive(Debug, Default)]
@@ -24,12 +24,12 @@ pub(super) struct RowOverlay {
     cached: HashMap<Table, RowsByField>,
     /// As this transaction leaves them.
     written: HashMap<Table, RowsByField>,
-    /// Tables of which all rows are known.
+    /// Tables of which all rows are cached.
     complete_tables: HashSet<Table>,
 }
 
 impl RowOverlay {
-    /// A row, if it is known; and then whether it is there.
+    /// Returns a cached row: `None` if unknown, `Some(None)` if it does not exist.
     pub(super) fn find_cached(&self, table: &Table, field: &[u8]) -> Option<Option<&Bytes>> {
         let row = find_in(&self.written, table, field).or_else(|| find_in(&self.cached, table, field));
         row.or_else(|| self.complete_tables.contains(table).then_some(None))
@@ -51,7 +51,7 @@ impl RowOverlay {
         self.written.entry(table).or_default().insert(field.into(), value);
     }
 
-    /// A row was fetched, as it was when the transaction began.
+    /// Caches a row as it was when the transaction began.
     pub(super) fn cache_row(&mut self, table: &Table, field: Member, value: Option<Bytes>) {
         self.cached.entry(table.clone()).or_default().entry(field).or_insert(value);
     }
@@ -67,7 +67,7 @@ impl RowOverlay {
         for (table, rows) in &self.written {
             match (CachePolicy::for_table(table), table) {
                 (CachePolicy::SmallTable(code), _) => touched.small_tables |= 1 << code,
-                // They are written with their objects.
+                // Last event ids are written together with their objects.
                 (CachePolicy::Objects, Table::LastEventIds) | (CachePolicy::Never, _) => {}
                 (CachePolicy::Objects, _) => touched.objects.extend(rows.keys().cloned()),
                 (CachePolicy::Tasks(bucket), _) => {
@@ -77,7 +77,7 @@ impl RowOverlay {
         }
     }
 
-    /// Forgets what others have written.
+    /// Drops cached entries that peers have written.
     pub(super) fn drop_invalidated(&mut self, touched: &InvalidationRecord) {
         let is_old = |table: &Table| matches!(CachePolicy::for_table(table), CachePolicy::SmallTable(code) if touched.small_tables >> code & 1 == 1);
         self.cached.retain(|table, _| !is_old(table));
@@ -95,7 +95,7 @@ impl RowOverlay {
         }
     }
 
-    /// What was written is what is there now. What will hardly be looked at again is forgotten.
+    /// Turns the committed writes into cached rows, and drops rows that are unlikely to be read again.
     pub(super) fn mark_committed(&mut self) {
         self.complete_tables
             .retain(|table| matches!(CachePolicy::for_table(table), CachePolicy::SmallTable(_)));
@@ -149,7 +149,7 @@ impl RowOverlay {
         }
     }
 
-    /// Takes buckets out of their index in which nothing is left.
+    /// Adds commands that remove empty buckets from their index.
     pub(super) fn push_bucket_pruning(&self, keys: &Keys, writes: &mut CommandBuffer) {
         for (table, rows) in &self.written {
             let gone = rows.values().any(Option::is_none);
@@ -180,7 +180,7 @@ fn write_last_ids(keys: &Keys, put: &[&[u8]], gone: &[&[u8]], writes: &mut Comma
     writes.push_chunked_command(&[b"UNLINK"], 1, &gone);
 }
 
-/// Where it is told that there is such a bucket of tasks.
+/// Returns the index entry of a bucket of tasks.
 fn bucket_index_entry(table: &Table) -> Option<(Index, Member)> {
     match table {
         Table::ActiveTasks(bucket) => {
@@ -193,13 +193,13 @@ fn bucket_index_entry(table: &Table) -> Option<(Index, Member)> {
     }
 }
 
-/// What of a table is remembered from one transaction to the next.
+/// Which rows of a table stay cached between transactions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CachePolicy {
-    /// Its rows are few, and may all be. It is told of by this number, which other versions of nodes know it by.
+    /// All rows: they are few. The code identifies the table in invalidation records, also for other versions of nodes.
     SmallTable(u8),
     Objects,
-    /// Those of a bucket.
+    /// Rows of a bucket of active tasks.
     Tasks(i64),
     Never,
 }
@@ -243,7 +243,7 @@ mod tests {
         Some(bytes.into())
     }
 
-    /// One node writes a part of what another knows.
+    /// One node writes a part of the rows that another has cached.
     #[test]
     fn invalidation_drops_only_written_rows() {
         let (written, kept) = (TaskSeq(7), TaskSeq(8));

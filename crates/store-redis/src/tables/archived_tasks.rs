@@ -1,4 +1,4 @@
-//! Ended tasks, attempts and logs.
+//! Tables of archived tasks, attempts and logs.
 
 use pointsman_core::TaskSeq;
 use pointsman_core::task::{LogLine, Task};
@@ -24,7 +24,7 @@ impl RedisTables {
         self.write_archived_sync_task(past)
     }
 
-    /// Takes an ended task out of the history; its attempts and its log stay.
+    /// Deletes an archived task; its attempts and its log stay.
     pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
         let Some(past) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
         let (bucket, field) = bucket_and_field(seq);
@@ -41,7 +41,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// The script that commits numbers the lines: where the log ends is not looked at here.
+    /// Appends log lines. `commit.lua` numbers them, so the end of the log is not read here.
     pub(super) fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
         match self.read_task_log_key(task)?.filter(|_| !lines.is_empty()) {
             Some(key) => self.write_log_lines(&key, lines),
@@ -49,7 +49,7 @@ impl RedisTables {
         }
     }
 
-    /// Adds lines at the end of the log that lies there.
+    /// Appends lines to the log at a key.
     pub(crate) fn write_log_lines(&self, key: &[u8], lines: Vec<LogLine>) -> Result<()> {
         let mut command: CommandArgs = args!["log", key];
         for line in lines {

@@ -1,4 +1,4 @@
-//! Chains and orders.
+//! Tables of chains and orders.
 
 use std::ops::Bound;
 
@@ -138,7 +138,7 @@ impl RedisTables {
     }
 }
 
-/// What the members of a chain's orders begin with. A path holds no zero, so that none is another's beginning.
+/// Returns the member prefix of a chain's orders. A path contains no zero byte, so that no prefix extends another.
 pub(crate) fn chain_orders_prefix(path: &ChainPath) -> Vec<u8> {
     [path.as_str().as_bytes(), b"\0"].concat()
 }

@@ -1,4 +1,4 @@
-//! A transaction of whoever moves a store here: what it writes is what the writer would have written.
+//! Transactions of a store copy: they write what the writer would have written.
 
 use pointsman_store::commits::Point;
 use pointsman_store::error::Result;
@@ -8,25 +8,25 @@ use super::RedisTables;
 use crate::store_state::StoreState;
 
 impl RedisTables {
-    /// Begins one, unless somebody has written since this commit.
+    /// Begins a page; returns false if another commit happened since this one.
     pub(crate) fn begin_copy_page(&self, since: Point) -> Result<bool> {
         self.begin(Foreseen::default())?;
         if self.store_state.borrow().commit_version != since {
             self.roll_back();
             return Ok(false);
         }
-        // Whoever remembers anything of the tables reads it again, and finds that they are a part of a store.
+        // Nodes with caches read everything again, and find an incomplete copy.
         self.mark_registry_changed();
         Ok(true)
     }
 
-    /// Commits it; answers by which commit.
+    /// Commits the page; returns the commit version.
     pub(crate) fn commit_copy_page(&self) -> Result<Point> {
         self.commit()?;
         Ok(self.store_state.borrow().commit_version)
     }
 
-    /// Changes how far everything has come.
+    /// Changes the store state.
     pub(crate) fn update_store_state(&self, change: impl FnOnce(&mut StoreState)) {
         change(&mut self.store_state.borrow_mut());
     }

@@ -1,4 +1,4 @@
-//! The journal, and the answers given for idempotency keys.
+//! The journal, and idempotency records.
 
 use std::ops::Bound;
 
@@ -13,7 +13,7 @@ use crate::keys::{Index, Table};
 use crate::overlay::{CacheFetch, ScanOrder};
 use crate::rows;
 
-/// Every so many events, one is marked.
+/// Number and id are indexed for one event in this many.
 const NUMBER_SAMPLE_INTERVAL: i64 = 1000;
 
 impl RedisTables {
@@ -95,7 +95,7 @@ impl RedisTables {
     }
 
     pub(super) fn read_last_event_up_to(&self, id: EventId) -> Result<EventId> {
-        // Redis looks through the whole journal for what lies before its beginning.
+        // Redis scans the whole journal for a range before its first entry.
         let first = self.overlay.read_events(EventId::ZERO, EventId::MAX, ScanOrder::Ascending, 1)?;
         if first.first().is_none_or(|(first, _)| *first > id) {
             return Ok(EventId::ZERO);

@@ -1,7 +1,7 @@
-//! The tables, as one transaction of the writer sees them.
+//! The tables within a transaction of the writer.
 //!
-//! A transaction begins with the turn, looks at Redis through a [`TransactionOverlay`], and is sent whole by its commit, which Redis
-//! takes only if nobody has written since. Having the turn makes that likely; it is not what makes it safe.
+//! A transaction acquires the write lock, reads through a [`TransactionOverlay`], and sends all writes with its commit, which Redis
+//! accepts only if no other commit happened. The lock makes conflicts unlikely; correctness does not depend on it.
 
 mod archived_tasks;
 mod chains;
@@ -31,35 +31,35 @@ use crate::keys::Keys;
 use crate::overlay::TransactionOverlay;
 use crate::store_state::StoreState;
 
-/// So many words of log lines go into one command; a line is two of them.
+/// Maximum number of log arguments of one command; a line takes two.
 const MAX_LOG_ARGS: usize = 2_000;
 
-/// What the writer sees of Redis.
+/// The tables of the Redis store, as used by the writer.
 pub struct RedisTables {
     pub(crate) overlay: TransactionOverlay,
-    /// For what is journaled without anybody asking for it.
+    /// Time for events that are journaled without a caller.
     pub(crate) caller_time: CallerTime,
-    /// The name under which this writer has the turn.
+    /// Owner name of this writer in the write lock.
     lock_owner: String,
     store_state: RefCell<StoreState>,
-    /// As it was when the transaction began.
+    /// Store state when the transaction began.
     state_at_begin: RefCell<StoreState>,
-    /// What this transaction changes that others may remember otherwise.
+    /// Changes of this transaction that peers may have cached.
     changes: RefCell<Vec<Change>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     registry_changed: Cell<bool>,
-    /// The commit that the memory beside the tables is of, and the version of the registry.
+    /// Commit version and registry version that the caches reflect.
     cached_version: Cell<Option<(Point, i64)>>,
-    /// For so many transactions more, others are told what was written.
+    /// Number of further transactions that publish invalidation records.
     peer_active_transactions: Cell<u32>,
-    /// What this transaction journals first.
+    /// Outbox entries that this transaction journals first.
     outbox: OutboxState,
     pub(crate) set_aside_log: RefCell<SetAsideLog>,
-    /// No deed before this number is there any more.
+    /// Audit entries before this number are deleted.
     first_audit_entry: Cell<Option<i64>>,
     /// Where to continue the scan for objects that are not in their index.
     object_index_cursor: Cell<u64>,
-    /// How many things were written since the start.
+    /// Number of rows written since the start.
     written_rows: Cell<u64>,
 }
 
@@ -99,7 +99,7 @@ impl RedisTables {
         self.store_state.borrow_mut().counters = *counters;
     }
 
-    /// A number that was never given out.
+    /// Returns the next unused number.
     fn next_number(&self, number: impl Fn(&mut StoreState) -> &mut i64) -> i64 {
         let mut store_state = self.store_state.borrow_mut();
         let number = number(&mut store_state);

@@ -1,4 +1,4 @@
-//! What lies in the outboxes of objects (document 001), as a transaction finds it.
+//! Outbox entries of objects (document 001) within a transaction.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashSet};
@@ -16,71 +16,71 @@ use crate::overlay::{Bytes, decode_integer, decode_list, decode_optional_bytes};
 use crate::script;
 use crate::write_lock::OutboxFence;
 
-/// A node has so many event workers: so many objects are served in one transaction.
+/// Number of event workers of a node, and so of objects that one transaction drains.
 const OUTBOX_WORKERS: usize = 16;
-/// So many events of an object are taken in one transaction: then others have their turn.
+/// Maximum number of events of an object per transaction, so that others are not starved.
 const MAX_EVENTS_PER_OBJECT: usize = 64;
-/// The same for whoever emits to an object, and waits until all that was left for it before is journaled.
+/// Maximum number of events before a direct emit, which must wait until all earlier entries are journaled.
 const MAX_EVENTS_BEFORE_EMIT: usize = 1_000;
-/// From so many bytes on nothing more is taken along.
+/// A transaction stops reading entries after this many bytes.
 const MAX_BATCH_BYTES: usize = 4 << 20;
-/// An event may have so many bytes: its value's most, and what stands around it.
+/// Maximum size of an entry: that of the value plus its envelope.
 pub(crate) const MAX_ENTRY_BYTES: usize = 2 << 20;
-/// So much of what is no event is kept, the newest.
+/// Maximum number of set-aside entries; the oldest are deleted.
 pub(crate) const MAX_SET_ASIDE: u64 = 10_000;
-/// How long a worker is taken to live after it was heard of, in milliseconds.
+/// Time to live of a worker's heartbeat, in milliseconds.
 pub(crate) const HEARTBEAT_MS: u64 = 15_000;
-/// How far the clocks of those who give out ids may be ahead of ours.
+/// Assigned ids further in the future than this are ignored.
 const MAX_CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
-/// What lies in an object's outbox.
+/// Contents of an object's outbox.
 #[derive(Clone, Debug)]
 pub(crate) struct OutboxContents {
     pub(crate) object: Vec<u8>,
-    /// Who holds it; empty if nobody does.
+    /// Owner; empty if there is none.
     pub(crate) owner: Vec<u8>,
-    /// The id of the first event, if that is in flight.
+    /// Id of the first event, if it is in flight.
     pub(crate) in_flight_id: Option<Vec<u8>>,
-    /// It is held by one of our own workers, which lets go of it when this is done.
+    /// One of our workers owns it and releases it with this commit.
     pub(crate) is_owned_by_us: bool,
     pub(crate) remainder: OutboxRemainder,
     pub(crate) entries: Vec<OutboxEntry>,
 }
 
-/// What is left behind the events that were found.
+/// What remains after the returned entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutboxRemainder {
     Empty,
     More,
-    /// Somebody uses the key for something else.
+    /// The key has the wrong type.
     NotAList,
 }
 
-/// Something that was left for an object.
+/// An entry of an outbox.
 #[derive(Clone, Debug)]
 pub(crate) enum OutboxEntry {
     Event(Bytes),
-    /// So many bytes, which are too many.
+    /// Size of an entry that is too large.
     TooLong(usize),
 }
 
-/// What a transaction journals before all else.
+/// State of the outboxes in a transaction, which journals their entries first.
 #[derive(Debug, Default)]
 pub(crate) struct OutboxState {
-    /// The last id that was given out.
+    /// The last assigned id.
     last_assigned_id: Cell<EventId>,
-    /// What our workers hold.
+    /// Workers and the objects that they own.
     owned_objects: RefCell<Vec<(String, Vec<u8>)>>,
-    /// The objects that this transaction writes to, if something was left for one of them.
+    /// Objects that this transaction writes to, if any of them has entries.
     written_objects: RefCell<BTreeSet<Vec<u8>>>,
     contents: RefCell<Vec<OutboxContents>>,
     fences: RefCell<Vec<OutboxFence>>,
-    /// Those of the objects written to for which more was left than this transaction takes.
+    /// Written objects with more entries than this transaction journals.
     backlogged_objects: RefCell<BTreeSet<Vec<u8>>>,
 }
 
 impl OutboxState {
-    /// The ids go on after the last one that was given out, unless that is of a clock that had leapt.
+    /// Continues ids after the last assigned one, unless that is too far in the future.
     pub(super) fn start_ids_after(&self, given: Option<Bytes>, now: Timestamp) {
         let given = given.and_then(|bytes| std::str::from_utf8(&bytes).ok()?.parse().ok());
         let latest = now.plus(MAX_CLOCK_SKEW);
@@ -94,7 +94,7 @@ impl OutboxState {
         self.reset_contents();
     }
 
-    /// What was found is journaled, and our workers hold nothing more.
+    /// Resets the contents after they were journaled.
     pub(super) fn reset_contents(&self) {
         self.owned_objects.take();
         self.contents.take();
@@ -107,12 +107,12 @@ impl OutboxState {
 }
 
 impl RedisTables {
-    /// The names of this node's event workers, which no other start of a process has.
+    /// Returns the names of this node's event workers, which are unique to this process.
     pub(crate) fn outbox_worker_names(&self) -> Vec<String> {
         (0..OUTBOX_WORKERS).map(|n| format!("{}.{n}", self.lock_owner)).collect()
     }
 
-    /// The node ends: others need not wait until its workers are taken for dead.
+    /// Deletes the heartbeats and requeues owned objects when the node stops, so that peers need not wait.
     pub(crate) fn release_outbox_workers(&self) {
         let (keys, workers) = (&self.overlay.keys, self.outbox_worker_names());
         let heartbeat = |worker: &String| keys.with_prefix(&format!("event.worker:{worker}:heartbeat"));
@@ -123,12 +123,12 @@ impl RedisTables {
             .execute_if_connected(&[die, requeue_dead_workers_command(keys, &workers, &[])]);
     }
 
-    /// Asks for the last id that was given out.
+    /// Returns the command that reads the last assigned id.
     pub(super) fn last_event_id_command(&self) -> CommandArgs {
         args!["MGET", self.overlay.keys.with_prefix("next.event.id")]
     }
 
-    /// Asks whether something was left for one of the objects that will be written to.
+    /// Returns the command that checks whether an object of the read set has outbox entries.
     pub(super) fn outbox_exists_command(&self, foreseen: &Foreseen) -> CommandArgs {
         let keys = &self.overlay.keys;
         let mut args = args!["EXISTS"];
@@ -136,14 +136,14 @@ impl RedisTables {
             args.extend(["events", "event.worker"].map(|what| keys.object_key(&object, what)));
         }
         if args.len() == 1 {
-            // It does not go without a key.
+            // EXISTS needs at least one key.
             args.push(keys.with_prefix("pointsman:nothing"));
         }
         args
     }
 
-    /// Looks for what was left for the objects that this transaction writes to, if there is something, and for those that
-    /// are held.
+    /// Reads the outboxes of the objects that this transaction writes to, if they have entries, and of those that
+    /// our workers own.
     pub(super) fn read_outboxes_for(&self, foreseen: &Foreseen, occupied: bool) -> Result<()> {
         self.outbox.owned_objects.borrow_mut().extend(foreseen.left.iter().cloned());
         if occupied {
@@ -155,7 +155,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Looks at all of it. What was seen before may have grown since.
+    /// Reads all outboxes again; they may have grown.
     pub(super) fn read_outboxes(&self) -> Result<()> {
         let answer = self.overlay.connection.execute(self.read_outboxes_command())?;
         let found = decode_list(answer)?.into_iter().map(decode_contents).collect::<Result<_>>()?;
@@ -183,12 +183,12 @@ impl RedisTables {
         script::READ_OUTBOXES.call_command(vec![keys.with_prefix("next.event.id")], arguments)
     }
 
-    /// What is to be journaled first, and the last id that was given out before it.
+    /// Takes the contents to journal first, and the last assigned id.
     pub(crate) fn take_outbox_contents(&self) -> (Vec<OutboxContents>, EventId) {
         (self.outbox.contents.take(), self.outbox.last_assigned_id.get())
     }
 
-    /// Whether this is all that was left for the objects that this transaction writes to.
+    /// Records objects with a backlog; returns whether there are none.
     pub(crate) fn record_outbox_backlog(&self, found: &[OutboxContents]) -> bool {
         let written = self.outbox.written_objects.borrow();
         let more = found.iter().filter(|found| found.remainder == OutboxRemainder::More);
@@ -199,13 +199,13 @@ impl RedisTables {
         all
     }
 
-    /// Whether somebody who writes to these objects must wait: more was left for one of them than is journaled yet.
+    /// Returns whether a job on these objects must wait, because one of them has a backlog.
     pub(crate) fn has_outbox_backlog(&self, foreseen: &Foreseen) -> bool {
         let behind = self.outbox.backlogged_objects.borrow();
         written_object_names(foreseen).iter().any(|object| behind.contains(object))
     }
 
-    /// The first events of an object are journaled, or set aside: one header each, which is empty where it is journaled.
+    /// Acknowledges the first entries of an object: one header each, empty for a journaled entry, else it is set aside.
     pub(crate) fn acknowledge_outbox_entries(&self, found: &OutboxContents, headers: Vec<String>) {
         let OutboxContents { object, owner, in_flight_id, is_owned_by_us, .. } = found;
         let fence = OutboxFence {
@@ -230,7 +230,7 @@ impl RedisTables {
     }
 }
 
-/// Puts in line what these workers hold, and these objects, as far as those who hold them are dead.
+/// Returns the command that requeues objects of dead workers.
 pub(crate) fn requeue_dead_workers_command(
     keys: &Keys,
     workers: &[Vec<u8>],
@@ -240,7 +240,7 @@ pub(crate) fn requeue_dead_workers_command(
     script::REQUEUE_OBJECTS.call_command(vec![keys.with_prefix("objects.with.events")], arguments)
 }
 
-/// The objects that will be written to, by the names that they have in the outbox.
+/// Returns the outbox names of the objects of a read set.
 fn written_object_names(foreseen: &Foreseen) -> BTreeSet<Vec<u8>> {
     foreseen.objects.iter().map(|(tenant, key, _)| object_name(tenant, key).into_bytes()).collect()
 }

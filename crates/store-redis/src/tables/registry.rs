@@ -1,4 +1,4 @@
-//! Texts, queues, handlers, rules, nodes, deeds, and the digests of what is configured in files.
+//! Tables of texts, queues, handlers, rules, nodes, audit entries and digests of configuration files.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,7 +18,7 @@ use crate::lookup::StoredHandler;
 use crate::overlay::ScanOrder;
 use crate::rows;
 
-/// Texts that are parts of the registration.
+/// Texts that are part of the registry.
 const REGISTRY_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
@@ -242,7 +242,7 @@ impl RedisTables {
     }
 }
 
-/// No two rules of one kind are of the same place and tenant.
+/// Returns the field of a rule: kind, place and tenant are unique together.
 fn rule_field(kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Vec<u8> {
     let tenant = tenant.map_or("", |tenant| tenant.as_str());
     [kind.as_str(), place.space(), &place.name(), tenant].join("\0").into_bytes()

@@ -1,4 +1,4 @@
-//! Removing what is old, a piece at a time.
+//! Retention: deletes expired rows, a limited number per transaction.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,13 +15,13 @@ use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, ScanOrder, decode_strings};
 use crate::{rows, task_indexes};
 
-/// So many things at most are looked at in one transaction: whoever emits meanwhile waits for it.
+/// Maximum number of rows per transaction, because emits wait for it.
 const MAX_ROWS_PER_STEP: usize = 500;
-/// So many buckets of ended tasks are looked through for old ones.
+/// Maximum number of buckets of archived tasks that one transaction scans.
 const MAX_BUCKETS_PER_STEP: usize = 4;
-/// So many deeds are looked at first: mostly there are few to forget.
+/// Number of audit entries that are read first: usually few have expired.
 const FIRST_AUDIT_BATCH: i64 = 16;
-/// So many words go into one command.
+/// Maximum number of arguments of one command.
 const MAX_ARGS_PER_COMMAND: usize = 1_000;
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
@@ -51,7 +51,7 @@ impl RedisTables {
         Ok((dropped, go_on))
     }
 
-    /// Nobody asks what a forgotten event caused.
+    /// Deletes the cause index of expired events.
     fn delete_expired_causes(&self, forgotten: EventId) {
         let end = [b"(", &*MemberBuilder::from_i64(forgotten.as_i64() + 1).finish()].concat();
         self.overlay.add_command(args![
@@ -62,7 +62,7 @@ impl RedisTables {
         ]);
     }
 
-    /// One mark stays behind: it says how many events there were before it.
+    /// Deletes expired number samples except the last, which tells how many events preceded it.
     fn delete_expired_number_samples(&self, forgotten: EventId) -> Result<()> {
         let marks = self.overlay.read_members(
             &Index::EventNumberSamples,
@@ -94,7 +94,7 @@ impl RedisTables {
             (ExpiredTaskKeys::default(), 0, buckets.len() == MAX_BUCKETS_PER_STEP);
         for member in buckets {
             for past in self.overlay.read_archived_bucket(decode_member_i64(&member, 0)?)? {
-                // Those that come later were journaled later.
+                // Later tasks were journaled later.
                 let journaled = past.event.map_or(past.created, EventId::timestamp);
                 if expired.tasks >= MAX_ROWS_PER_STEP || (expired.tasks >= surplus && journaled >= before) {
                     return Ok((self.delete_collected_keys(&expired), expired.tasks >= MAX_ROWS_PER_STEP));
@@ -108,7 +108,7 @@ impl RedisTables {
         Ok((self.delete_collected_keys(&expired), many && expired.tasks > 0))
     }
 
-    /// Removes an ended task. Its attempts, its log and what 002 tells of it go together with those of others.
+    /// Deletes an archived task, and collects the keys of its attempts, log and document 002.
     fn expire_archived_task(&self, past: &Past, expired: &mut ExpiredTaskKeys) -> Result<()> {
         expired.tasks += 1;
         expired.keys.push(self.overlay.keys.table_key(&Table::Attempts(past.seq)));
@@ -125,7 +125,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Removes what belongs to forgotten tasks; answers how many these are.
+    /// Deletes the collected keys; returns the number of tasks.
     fn delete_collected_keys(&self, expired: &ExpiredTaskKeys) -> u64 {
         for keys in expired.keys.chunks(MAX_ARGS_PER_COMMAND) {
             self.overlay.add_command([&args!["UNLINK"], keys].concat());
@@ -146,7 +146,7 @@ impl RedisTables {
         self.expire_rows_by_age(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
     }
 
-    /// Deletes some rows from before then, whose index has their time and then their field; whether there may be more.
+    /// Deletes rows older than `before` by an index of time and field; returns whether there may be more.
     fn expire_rows_by_age(&self, table: &Table, by_age: &Index, before: Timestamp) -> Result<bool> {
         let end = MemberBuilder::from_i64(before.micros()).finish();
         let old = (Bound::Unbounded, Bound::Excluded(&*end));
@@ -185,7 +185,7 @@ impl RedisTables {
         Ok(more)
     }
 
-    /// Deeds are numbered as they come, so that the oldest are the first. A number that is not there is passed over once.
+    /// Audit entries have ascending numbers, so the oldest are first. Missing numbers are skipped.
     fn expire_audit_entries(&self, before: Timestamp) -> Result<bool> {
         let (first, end) = (self.read_first_audit_entry()?, self.store_state.borrow().last_audit_entry + 1);
         let (mut next, mut step, last) =
@@ -198,7 +198,7 @@ impl RedisTables {
             for n in some {
                 let row = self.overlay.read_row(Table::AuditEntries, n.to_string())?;
                 let Some(deed) = row.map(|row| rows::decode_audit_entry(&row)).transpose()? else { continue };
-                // What is removed now is there again if the commit fails.
+                // The deletion is undone if the commit fails.
                 still_there = still_there.or(Some(n));
                 if deed.at >= before {
                     self.first_audit_entry.set(still_there);
@@ -212,7 +212,7 @@ impl RedisTables {
         Ok(last < end)
     }
 
-    /// Where deeds begin.
+    /// Reads the number of the first audit entry.
     fn read_first_audit_entry(&self) -> Result<i64> {
         if let Some(known) = self.first_audit_entry.get() {
             return Ok(known);
@@ -227,11 +227,11 @@ impl RedisTables {
     }
 }
 
-/// What belongs to tasks that are forgotten, and lies in keys that no row tells of.
+/// Keys of expired tasks that are not rows of a table.
 #[derive(Debug, Default)]
 struct ExpiredTaskKeys {
     tasks: usize,
     keys: CommandArgs,
-    /// Histories of pairs, and who is no longer in them.
+    /// History keys and the members to remove.
     histories: BTreeMap<Vec<u8>, CommandArgs>,
 }

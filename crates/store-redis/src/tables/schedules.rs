@@ -1,4 +1,4 @@
-//! The fire ledger, and where each schedule stands.
+//! Schedules and their fires.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,7 +14,7 @@ use crate::keys::{Index, Table};
 use crate::overlay::ScanOrder;
 use crate::rows;
 
-/// Where a schedule stands, and what it emitted last.
+/// A stored schedule and its last event.
 pub(crate) struct StoredSchedule {
     pub(crate) row: ScheduleRow,
     pub(crate) last_event: Option<EventId>,
@@ -97,7 +97,7 @@ impl RedisTables {
         })
     }
 
-    /// Writes a row of the ledger, and nothing of its schedule.
+    /// Writes a fire without changing its schedule.
     pub(crate) fn write_fire_row(&self, schedule: &str, fire: &Fire) -> Result<()> {
         let planned = fire.planned.micros();
         self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), rows::encode_fire(fire)?);
@@ -106,7 +106,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// A rule that was set meanwhile may have skipped later ones.
+    /// Sets the next unmet fire: a rule may have skipped later ones.
     pub(super) fn advance_unmet_fire(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
         let after = MemberBuilder::from_i64(up_to.micros()).finish();
         let index = Index::FireTimes(schedule.to_string());
@@ -133,7 +133,7 @@ impl RedisTables {
     }
 }
 
-/// When it was settled, for what time, and whose it is.
+/// Returns the age index member of a fire: time, planned time and schedule.
 pub(super) fn fire_age_member(schedule: &str, fire: &Fire) -> Member {
     MemberBuilder::from_i64(fire.at.micros())
         .push_i64(fire.planned.micros())

@@ -1,5 +1,5 @@
-//! The keys of document 002, for readers that know no others: the tasks of sources, those that wait, and each pair's
-//! history. They are written with whatever they tell of, and never read here.
+//! The keys of document 002 for external readers: the tasks of sources, the waiting ones, and the history of each
+//! source and collection. They are written together with the tasks and never read here.
 
 use pointsman_core::task::State;
 use pointsman_core::{TaskId, Timestamp};
@@ -9,12 +9,12 @@ use pointsman_store::row::{Live, Past};
 use super::RedisTables;
 use crate::connection::{CommandArgs, args, to_arg};
 
-/// Waiting tasks, the greatest score first.
+/// Key of the waiting tasks, highest score first.
 const PRIORITY_QUEUE_KEY: &str = "sync_tasks_priority_queue";
-/// The numbers of waiting tasks: of those with the same score, the least goes first.
+/// Key of the numbers of waiting tasks: among equal scores, the lowest number runs first.
 const TIE_BREAK_KEY: &str = "sync_tasks_sequence";
 
-/// What the document tells of a task.
+/// The documented fields of a task.
 struct SyncTask<'t> {
     id: TaskId,
     source: String,
@@ -27,7 +27,7 @@ struct SyncTask<'t> {
 }
 
 impl RedisTables {
-    /// An unfinished task was written.
+    /// Writes the keys of an active task.
     pub(super) fn write_active_sync_task(&self, live: &Live) -> Result<()> {
         let Some((source, collection, id)) = self.sync_task_identity(live.queue, live.seq)? else {
             return Ok(());
@@ -64,7 +64,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// An unfinished task was taken out of its table: it has ended, or is gone.
+    /// Removes a task that is not active any more from the waiting tasks.
     pub(super) fn remove_from_sync_queue_of_task(&self, live: &Live) -> Result<()> {
         if let Some((_, _, id)) = self.sync_task_identity(live.queue, live.seq)? {
             self.remove_from_sync_queue(&id);
@@ -89,7 +89,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// What is told of an ended task that is forgotten: its key, its pair's history, and its name there.
+    /// Returns the keys of an expired task: its hash, its history, and its member there.
     pub(super) fn sync_task_keys(&self, past: &Past) -> Result<Option<[Vec<u8>; 3]>> {
         let named = self.sync_task_identity(past.queue, past.seq)?;
         Ok(named.map(|(source, collection, id)| {
@@ -99,7 +99,7 @@ impl RedisTables {
         }))
     }
 
-    /// Source, collection and id of a task, if it is a source's.
+    /// Returns source, collection and id of a task, if it belongs to a source.
     fn sync_task_identity(
         &self,
         queue: i64,

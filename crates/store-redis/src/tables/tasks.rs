@@ -1,4 +1,4 @@
-//! Unfinished tasks, and the indexes in which each of them stands.
+//! Active tasks and their index entries.
 
 use std::ops::Bound;
 
@@ -20,7 +20,7 @@ use crate::{rows, task_indexes};
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
-    /// Puts a task in the place of what was there: its row, and the indexes in which it stands.
+    /// Replaces the row and the index entries of a task.
     fn replace_task(&self, before: Option<&Live>, after: Option<&Live>) -> Result<()> {
         let old = before.map(task_indexes::active_task_entries).unwrap_or_default();
         let new = after.map(task_indexes::active_task_entries).unwrap_or_default();
@@ -45,7 +45,7 @@ impl RedisTables {
         }
     }
 
-    /// Changes a task that is there.
+    /// Changes an existing task.
     fn update_task(&self, seq: TaskSeq, change: impl FnOnce(&mut Live)) -> Result<()> {
         let before = self
             .overlay
@@ -142,7 +142,7 @@ impl RedisTables {
         Ok(Some(Head { place, phase: live.phase, next: Waiting::of(&live, live.due()) }))
     }
 
-    /// An object that was heard of in this transaction for the first time has nobody in its lanes but what it put there.
+    /// Returns whether the object of a lane is new in this transaction, so that its lanes were empty.
     fn is_lane_of_new_object(&self, lane: i64) -> bool {
         let objects = self.state_at_begin.borrow().counters.objects;
         pointsman_store::object_of_lane(lane).is_some_and(|object| object > objects)
@@ -177,7 +177,7 @@ impl RedisTables {
         Ok(self.overlay.read_active_tasks(blocked)?.first().map(|live| Waiting::of(live, live.due())))
     }
 
-    /// The first of each queue, with their events.
+    /// Reads the first ready tasks of each queue with their events.
     pub(super) fn read_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
         let wanted: Vec<(Index, usize)> = shares
             .iter()
@@ -215,7 +215,7 @@ impl RedisTables {
         script::READY_TASKS.call_command(names, arguments)
     }
 
-    /// A task and its event that a script has found.
+    /// Caches a task and its event that a script returned.
     fn cache_task_and_event(
         &self,
         seq: TaskSeq,
@@ -231,7 +231,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// All that are scheduled, by score, rank and age.
+    /// Lists scheduled tasks by score, rank and age.
     pub(super) fn list_scheduled_tasks(&self) -> Result<Vec<Live>> {
         let mut scheduled = self.overlay.read_active_tasks(self.overlay.read_task_seqs(
             &Index::ScheduledTasks,
@@ -275,7 +275,7 @@ impl RedisTables {
         Ok(self.overlay.read_active_tasks(seqs)?.iter().map(gated).collect())
     }
 
-    /// The numbers of an event's own tasks ascend with their stages, so that the first that is found is the first of all.
+    /// Task numbers of an event ascend with their stages, so the first match is the earliest.
     pub(super) fn find_earlier_sync_task(
         &self,
         event: EventId,
@@ -292,7 +292,7 @@ impl RedisTables {
         Ok(None)
     }
 
-    /// None of its attempts has ended otherwise than by a release.
+    /// Returns whether all attempts ended by a release.
     fn has_no_finished_attempt(&self, seq: TaskSeq) -> Result<bool> {
         Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.end == AttemptEnd::Released))
     }
@@ -318,7 +318,7 @@ impl RedisTables {
         Ok(locked)
     }
 
-    /// The tasks of a queue in a phase, at most so many.
+    /// Lists at most `most` tasks of a queue in a phase.
     fn list_tasks_in_phase(&self, queue: QueueId, phase: Phase, most: usize) -> Result<Vec<TaskSeq>> {
         match phase {
             Phase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, most),
@@ -371,7 +371,7 @@ impl RedisTables {
         Ok(runners)
     }
 
-    /// All unfinished tasks of a queue, by age.
+    /// Lists all active tasks of a queue by age.
     fn list_active_tasks_of_queue(&self, queue: QueueId) -> Result<Vec<Live>> {
         const ALL: [Phase; 8] = [
             Phase::Blocked,

@@ -1,4 +1,4 @@
-//! Each verb of the tables, and the file that does it.
+//! The `Tables` trait, forwarded to the methods of the other files.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use pointsman_store::tables::{Counters, Tables};
 
 use super::RedisTables;
 
-/// Writes methods that only hand on.
+/// Generates methods that forward to others.
 macro_rules! forward_to {
     ($($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty = $to:ident;)*) => {
         $(fn $name(&self, $($arg: $kind),*) -> $answer { self.$to($($arg),*) })*

@@ -1,4 +1,4 @@
-//! How a transaction begins, commits and is given up.
+//! Begin, commit and rollback of a transaction.
 
 use std::time::{Duration, Instant};
 
@@ -26,36 +26,36 @@ use crate::store_state::{
 };
 use crate::write_lock::{self, CommitRequest};
 
-/// How long a commit whose answer was lost is sent again.
+/// A commit without a reply is resent for this long.
 const COMMIT_RETRY_WINDOW: Duration = Duration::from_secs(5);
 const COMMIT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// So many first ones of a lane are looked at: one may end, and then the next has its turn.
+/// Number of first tasks of a lane to fetch: when one ends, the next may start.
 const LANE_HEADS_FETCHED: usize = 2;
 
-/// Whoever has met another writer, or may have, tells what it writes for so many transactions.
+/// A peer counts as active for this many transactions after its last write; meanwhile invalidations are published.
 const PEER_ACTIVE_TRANSACTIONS: u32 = 64;
 
-/// What the turn's script said.
+/// Reply of `begin_transaction.lua`.
 enum LockReply {
     Acquired(Box<StoreState>, RecentCommits),
     Busy,
-    /// Nothing was ever written here.
+    /// There is no store.
     NoStore,
 }
 
-/// The turn was taken.
+/// State read together with the acquired write lock.
 struct LockedState {
     store_state: StoreState,
     recent_commits: RecentCommits,
-    /// What was asked for along with the turn.
+    /// Rows fetched together with the lock.
     prefetched: FetchedReplies,
-    /// Something was left for an object that will be written to.
+    /// An object of the read set has outbox entries.
     outbox_occupied: bool,
 }
 
 impl RedisTables {
-    /// Takes the turn, and reads how far everything has come; `false` if nothing is there yet.
+    /// Reads the store state under the write lock; returns `false` if there is no store.
     pub(crate) fn read_existing_state(&self) -> Result<bool> {
         match self.wait_for_write_lock(&Foreseen::default())? {
             Some(taken) => {
@@ -91,7 +91,7 @@ impl RedisTables {
             }
             Memory::Unknown => {
                 self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
-                // Reading everything may take longer than a turn.
+                // Reading everything may take longer than the lease of the lock.
                 self.overlay
                     .connection
                     .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
@@ -102,7 +102,7 @@ impl RedisTables {
         Ok(cache_state)
     }
 
-    /// Asks for the turn until it is there, and fetches what the transaction will look at.
+    /// Acquires the write lock and fetches the read set.
     fn wait_for_write_lock(&self, foreseen: &Foreseen) -> Result<Option<LockedState>> {
         loop {
             let before = vec![
@@ -127,7 +127,7 @@ impl RedisTables {
                     }));
                 }
                 LockReply::NoStore => return Ok(None),
-                // Somebody else is writing, and what was seen may be of before that.
+                // A peer is writing, so the fetched rows may be stale.
                 LockReply::Busy => drop(
                     self.overlay
                         .connection
@@ -150,7 +150,7 @@ impl RedisTables {
         }
         let point = decode_optional_bytes(part())?.filter(|point| !point.is_empty());
         let Some(point) = point else { return Ok(LockReply::NoStore) };
-        // What cannot be read was not told.
+        // Undecodable records count as not published.
         let invalidations =
             decode_strings(part())?.iter().filter_map(|told| decode_invalidation(told).ok()).collect();
         let mut commits = Vec::new();
@@ -164,7 +164,7 @@ impl RedisTables {
         ))
     }
 
-    /// How the memory beside the tables stands to what they hold.
+    /// Drops stale cache entries, and returns how current the caches of the writer are.
     fn refresh_caches(&self, recent_commits: &RecentCommits, prefetched: FetchedReplies) -> Result<Memory> {
         let (point, registry) = {
             let store_state = self.store_state.borrow();
@@ -226,7 +226,7 @@ impl RedisTables {
         Ok(caught)
     }
 
-    /// What a transaction will look at, as far as that can be asked for at once.
+    /// Plans the fetches of a read set that need no earlier result.
     fn plan_fetches(&self, foreseen: &Foreseen) -> Vec<CacheFetch> {
         let mut plan_fetches = Vec::new();
         let unknown =
@@ -243,13 +243,13 @@ impl RedisTables {
         plan_fetches
     }
 
-    /// Fetches what more jobs will look at.
+    /// Fetches a read set.
     pub(crate) fn prefetch(&self, foreseen: &Foreseen) -> Result<()> {
         self.overlay.fetch(self.plan_fetches(foreseen))?;
         self.prefetch_lanes(foreseen)
     }
 
-    /// More jobs share the transaction.
+    /// Fetches the read set of jobs that join the transaction.
     pub(crate) fn prefetch_joining_jobs(&self, foreseen: &Foreseen) -> Result<()> {
         let asked = vec![self.outbox_exists_command(foreseen)];
         let outbox_occupied = self.overlay.fetch_after(asked, self.plan_fetches(foreseen))?.pop();
@@ -257,7 +257,7 @@ impl RedisTables {
         self.read_outboxes_for(foreseen, decode_integer(outbox_occupied.unwrap_or(Value::Nil))? > 0)
     }
 
-    /// The lanes of objects, whose numbers are known only now; then those who come first in all lanes.
+    /// Fetches the lanes of objects, whose numbers are known only now, and then the heads of all lanes.
     fn prefetch_lanes(&self, foreseen: &Foreseen) -> Result<()> {
         let mut lanes = Vec::with_capacity(foreseen.objects.len());
         for (tenant, key, handler) in foreseen.objects.iter().filter(|(_, _, handler)| *handler != 0) {
@@ -269,7 +269,7 @@ impl RedisTables {
         self.overlay.fetch_lane_heads(foreseen.lanes.iter().copied().chain(lanes), LANE_HEADS_FETCHED)
     }
 
-    /// `next.event.id` of 001 holds the last id that was given out.
+    /// Writes `next.event.id` of 001, the last assigned id.
     fn write_last_event_id(&self) {
         let last = self.store_state.borrow().counters.last_event;
         if last != self.state_at_begin.borrow().counters.last_event {
@@ -285,7 +285,7 @@ impl RedisTables {
         self.commit_keeping_lock(false)
     }
 
-    /// Commits what was done so far, and begins the next transaction: nobody else has the turn between them.
+    /// Commits, and begins the next transaction without releasing the write lock.
     pub(crate) fn commit_and_continue(&self) -> Result<()> {
         self.commit_keeping_lock(true)?;
         self.state_at_begin.replace(self.store_state.borrow().clone());
@@ -335,11 +335,11 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Sends a commit, and sends it again if its answer does not come: Redis knows it by its mark.
+    /// Sends a commit, and resends it without a reply: the script recognises it by its mark.
     fn send_commit_until_answered(&self, commit: &CommandBuffer) -> Result<()> {
         let begun = Instant::now();
         let answer = loop {
-            // Should it not be done, all that was seen is forgotten anyway.
+            // If the commit fails, the caches are cleared anyway.
             match self.overlay.connection.execute_buffer_while(commit, &mut || self.overlay.mark_committed())
             {
                 Err(fault) if is_connection_fault(&fault) && begun.elapsed() < COMMIT_RETRY_WINDOW => {
@@ -364,7 +364,7 @@ impl RedisTables {
         }
     }
 
-    /// Lets the next one have the turn, without having written anything.
+    /// Releases the write lock without writing.
     fn release_write_lock(&self) -> Result<()> {
         self.overlay
             .connection
@@ -373,7 +373,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Writes the first things that a store holds, unless another node was quicker.
+    /// Creates the store unless another node was faster.
     pub(crate) fn create_store(&self, texts: &[(&str, String)]) -> Result<()> {
         for (name, text) in texts {
             self.overlay.write_row(Table::Texts, name, text.clone().into_bytes());
@@ -393,7 +393,7 @@ impl RedisTables {
         Ok(())
     }
 
-    /// Whoever waits need not wait until the turn has run out, unless there is nobody to tell.
+    /// Clears the overlay and releases the write lock, so that peers need not wait for its expiry.
     pub(crate) fn roll_back(&self) {
         self.overlay.clear();
         self.cached_version.set(None);
@@ -404,7 +404,7 @@ impl RedisTables {
     }
 }
 
-/// Where the answer for an idempotency key lies.
+/// Returns the field of an idempotency record.
 pub(super) fn idempotency_field(tenant: &Tenant, key: &str) -> Vec<u8> {
     format!("{tenant}/{key}").into_bytes()
 }
