@@ -1,5 +1,5 @@
-//! One who reads. All that it sees is of one moment: it looks how far everything has come before and after, and if somebody
-//! has written meanwhile, it reads again. Where there is always somebody who does, it takes the turn, and nobody writes.
+//! Consistent reads: the commit version is read before and after, and if a peer
+//! committed in between, the read is repeated. After several attempts it acquires the write lock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ use crate::overlay::{
 use crate::store_state::{COMMIT_VERSION_BYTES, STORE_MISSING, StoreState, encode_commit_version};
 use crate::write_lock;
 
-/// So often a read is tried before it takes the turn.
+/// Number of attempts before a read acquires the write lock.
 pub(crate) const MAX_OPTIMISTIC_ATTEMPTS: usize = 4;
-/// And so often in its turn.
+/// Number of attempts under the write lock, which may expire.
 const MAX_LOCKED_ATTEMPTS: usize = 2;
-/// How long it waits for the turn.
+/// Maximum time to wait for the write lock.
 const LOCK_WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub(crate) struct SnapshotReader {
     pub(crate) overlay: TransactionOverlay,
-    /// The name under which it has the turn.
+    /// Owner name of this reader in the write lock.
     lock_owner: String,
 }
 
@@ -53,12 +53,12 @@ impl SnapshotReader {
         decode_server_time(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
     }
 
-    /// How far everything has come.
+    /// Reads the store state.
     pub(crate) fn read_store_state(&self) -> Result<StoreState> {
         decode_store_state(self.overlay.connection.execute(read_store_state_command(&self.overlay))?)
     }
 
-    /// Runs `read`: all that it sees is of one moment.
+    /// Runs `read` on a consistent snapshot.
     pub(crate) fn read_snapshot<T>(
         &self,
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
@@ -71,7 +71,7 @@ impl SnapshotReader {
         self.read_under_write_lock(read)
     }
 
-    /// The same while nobody writes. The turn may run out, and then others do.
+    /// Runs `read` under the write lock. The lock may expire, and then it is repeated.
     pub(crate) fn read_under_write_lock<T>(
         &self,
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
@@ -84,7 +84,7 @@ impl SnapshotReader {
                 self.read_if_unchanged(&read)
             });
             self.overlay.connection.stop_lock_renewal();
-            // Should this fail, the turn runs out by itself.
+            // If this fails, the lock expires by itself.
             let _ = self
                 .overlay
                 .connection
@@ -96,13 +96,13 @@ impl SnapshotReader {
         Err(read_timed_out("peers kept writing during the read; try again"))
     }
 
-    /// Runs `read`; nothing if somebody has written meanwhile. Then a failure counts as little as what was seen.
+    /// Runs `read`; returns `None` if a peer committed meanwhile, even if the read failed.
     fn read_if_unchanged<T>(
         &self,
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
     ) -> Result<Option<T>> {
         self.overlay.clear();
-        // Most reads name tasks, for which they need this.
+        // Most reads build task ids and need the namespace.
         let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"))];
         let mut answers = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
         let before = decode_store_state(answers.pop().unwrap_or(Value::Nil))?;
@@ -116,7 +116,7 @@ impl SnapshotReader {
         }
     }
 
-    /// Version and mark of the last commit.
+    /// Reads the encoded version of the last commit.
     fn read_commit_version(&self) -> Result<Vec<u8>> {
         let last = (COMMIT_VERSION_BYTES - 1).to_string();
         let point =
@@ -146,7 +146,7 @@ impl SnapshotReader {
     }
 }
 
-/// It could not be read now, though nothing is wrong.
+/// Returns a fault for a read that could not complete in time.
 fn read_timed_out(why: impl Into<BoxError>) -> Fault {
     Fault::Database(why.into())
 }
@@ -155,7 +155,7 @@ fn store_state_key(overlay: &TransactionOverlay) -> Vec<u8> {
     overlay.keys.with_prefix("pointsman:point")
 }
 
-/// Asks how far everything has come.
+/// Returns the command that reads the store state.
 pub(crate) fn read_store_state_command(overlay: &TransactionOverlay) -> CommandArgs {
     args!["GET", store_state_key(overlay)]
 }
@@ -165,7 +165,7 @@ pub(crate) fn decode_store_state(answer: Value) -> Result<StoreState> {
     StoreState::decode(&point)
 }
 
-/// The server's time, in microseconds since 1970.
+/// Decodes the reply of TIME into microseconds since 1970.
 pub(crate) fn decode_server_time(answer: Value) -> Result<i64> {
     let mut parts = decode_list(answer)?.into_iter();
     let mut number =
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::write_lock::LOCK_RENEWAL_INTERVAL;
 
-    /// The turn of one that reads for long is short all the same: should it die, nobody waits for longer than that.
+    /// A long read renews a short lease, so that peers do not wait long if it dies.
     #[test]
     fn long_reads_renew_the_write_lock() {
         let url = shared_redis().unwrap().url_under(&fresh_prefix());

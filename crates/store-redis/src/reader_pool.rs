@@ -1,4 +1,4 @@
-//! Connections that read. They see the last commit, and do not wait for writers unless these never rest.
+//! Pool of reading connections. They see the last commit, and wait for writers only under constant writes.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::overlay::TransactionOverlay;
 use crate::reader::SnapshotReader;
 use crate::store_state::StoreState;
 
-/// So many reads at most run at a time.
+/// Maximum number of concurrent reads.
 const MAX_READERS: usize = 4;
-/// So many of them may be such that look at much.
+/// Maximum number of concurrent scans.
 const MAX_SCANS: usize = 2;
-/// How long a read waits for its place among them before the server is taken for dead.
+/// A read that waits longer for a permit fails.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl ReaderPool {
         }
     }
 
-    /// Runs `read`: all that it sees is of one moment. It is run again if somebody writes meanwhile, or if its connection
+    /// Runs `read` on a consistent snapshot. It is repeated if a peer commits meanwhile, or if its connection
     /// breaks.
     pub(crate) async fn read_snapshot<T: Send + 'static>(
         &self,
@@ -53,7 +53,7 @@ impl ReaderPool {
         self.read_directly(move |reader| reader.read_snapshot(&read)).await
     }
 
-    /// Runs a `read` that sees to it by itself that what it says was so at one moment. It is run again if its connection
+    /// Runs a `read` that ensures consistency by itself. It is repeated if its connection
     /// breaks.
     pub(crate) async fn read_directly<T: Send + 'static>(
         &self,
@@ -64,7 +64,7 @@ impl ReaderPool {
         answer
     }
 
-    /// Reads on a thread that may wait.
+    /// Runs the read on a blocking thread.
     async fn read_on_blocking_thread<T: Send + 'static>(
         &self,
         read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
@@ -84,7 +84,7 @@ impl ReaderPool {
         }
     }
 
-    /// The same for one that may look at much: such reads never take all places.
+    /// Like [`Self::read_snapshot`] for long scans, which never use all permits.
     pub(crate) async fn scan_snapshot<T: Send + 'static>(
         &self,
         read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
@@ -103,7 +103,7 @@ impl ReaderPool {
         }
     }
 
-    /// A connection may have died while nobody used it; another one may serve.
+    /// Repeats the read once on a new connection, because an idle one may be closed.
     fn read_with_retry<T>(
         &self,
         reader: &SnapshotReader,
@@ -129,7 +129,7 @@ impl ReaderPool {
         idle.unwrap_or_else(|| SnapshotReader::new(self.endpoint.clone()))
     }
 
-    /// Nobody of a closed store reads again. What was seen need not be remembered until then.
+    /// Returns a reader to the pool with a cleared cache, unless the store is closed.
     fn return_reader(&self, reader: SnapshotReader) {
         reader.overlay.clear();
         let mut idle = self.lock_idle_readers();
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// However many long listings there are, others find a place.
+    /// Long listings never use all permits.
     #[tokio::test(flavor = "multi_thread")]
     async fn scans_leave_permits_for_other_reads() {
         let url = shared_redis().unwrap().url_under(&fresh_prefix());

@@ -1,4 +1,4 @@
-//! The verbs that read, each handed to a reader.
+//! The reading methods of the store, each run by a reader of the pool.
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
@@ -51,7 +51,7 @@ impl Reads for Redis {
         self.reader_pool.read_snapshot(|overlay, _| overlay.read_recent_nodes()).await
     }
 
-    /// They are one table, which is of one moment by itself.
+    /// Reads rules directly: they are one table, which is consistent by itself.
     async fn rules(&self) -> Result<Vec<Rule>> {
         self.reader_pool.read_directly(|reader| reader.overlay.read_rules()).await
     }

@@ -1,4 +1,4 @@
-//! Rows as they lie in Redis, and what they mean.
+//! Encoding and decoding of stored rows.
 
 use pointsman_core::chain::NodeId as ChainNode;
 use pointsman_core::fire::Fire;
@@ -30,7 +30,7 @@ fn to_u32(number: i64) -> Result<u32> {
     u32::try_from(number).map_err(Fault::damaged)
 }
 
-/// What is seldom written lies there as JSON.
+/// Encodes rarely written rows as JSON.
 pub(crate) fn encode_json(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(Fault::damaged)
 }
@@ -45,7 +45,7 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Result<String> {
 
 // --- events ------------------------------------------------------------------------------------------------------
 
-/// An event of the journal, and the numbers of its tasks.
+/// An event of the journal with the numbers of its tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct JournaledEvent {
     pub(crate) event: Event,
@@ -54,14 +54,14 @@ pub(crate) struct JournaledEvent {
 }
 
 impl JournaledEvent {
-    /// The tasks that were made with it.
+    /// Returns the tasks that were created with the event.
     pub(crate) fn task_seqs(&self) -> impl Iterator<Item = TaskSeq> + use<> {
         let Self { first_task, task_count, .. } = self;
         (first_task.0..first_task.0 + task_count).map(TaskSeq)
     }
 }
 
-/// An object's chain is followed by a script, which finds `prev` in the first eight bytes.
+/// `object_events.lua` reads `prev` in the first eight bytes.
 pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, tasks: usize) -> Result<Vec<u8>> {
     let context = context_text(event)?;
     Ok(RowEncoder::with_capacity(event.value.as_str().len() + 64)
@@ -125,12 +125,12 @@ pub(crate) fn decode_object(bytes: &[u8]) -> Result<Object> {
 
 // --- tasks -------------------------------------------------------------------------------------------------------
 
-/// A claim's script finds the event in the first eight bytes.
+/// `ready_tasks.lua` reads the event in the first eight bytes.
 pub(crate) fn encode_active_task(live: &Live) -> Vec<u8> {
     encode_active_task_with_due(live, live.due())
 }
 
-/// The same with the time at which it was due, which one that has its turn does not tell any more.
+/// Encodes an active task with its due time, which the state of a locked task does not contain.
 pub(crate) fn encode_active_task_with_due(live: &Live, due: Timestamp) -> Vec<u8> {
     let lease = live.lease();
     RowEncoder::with_capacity(80)
@@ -165,7 +165,7 @@ pub(crate) fn encode_active_task_with_due(live: &Live, due: Timestamp) -> Vec<u8
         .finish()
 }
 
-/// The event of an unfinished task.
+/// Decodes only the event of an active task.
 pub(crate) fn decode_active_task_event(bytes: &[u8]) -> Result<Option<EventId>> {
     Ok(Some(RowDecoder::new(bytes).fixed_i64()?).filter(|event| *event != 0).map(to_event_id))
 }
@@ -330,7 +330,7 @@ pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: Counts) -> Result<
     })
 }
 
-/// Whether the queue that lies there is one of a source.
+/// Returns whether an encoded queue belongs to a source.
 pub(crate) fn is_source_queue(bytes: &[u8]) -> Result<bool> {
     let mut row = RowDecoder::new(bytes);
     row.varint()?;
@@ -363,7 +363,7 @@ pub(crate) fn decode_counts(bytes: &[u8]) -> Result<Counts> {
     })
 }
 
-/// A node as it lies there: what it can do is JSON, or nothing if it never said.
+/// A stored node: its capabilities are JSON, or empty if never reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeRow<'b> {
     pub(crate) name: &'b str,
@@ -410,7 +410,7 @@ pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
     .encode())
 }
 
-/// How many tasks it holds is told elsewhere.
+/// The number of running tasks is not part of the row.
 pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<NodeView> {
     let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } = NodeRow::decode(bytes)?;
     let abilities = match capabilities_json {
@@ -471,7 +471,7 @@ pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
         .finish()
 }
 
-/// Whether its task runs is told by the task.
+/// Whether the order runs is not part of the row: its task shows it.
 pub(crate) fn decode_order(n: i64, bytes: &[u8]) -> Result<Numbered> {
     let mut row = RowDecoder::new(bytes);
     let (key, tenant, node) = (row.text()?, row.text()?, row.text()?);

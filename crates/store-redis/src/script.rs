@@ -1,8 +1,8 @@
-//! The scripts that Redis runs: a file each in `lua/`, loaded when a connection is opened and called by their hashes.
+//! The Lua scripts: one file each in `lua/`, loaded on connecting and called by hash.
 
 use std::sync::LazyLock;
 
-/// A script, and the hash that Redis knows it by.
+/// A script and its SHA-1 hash.
 #[derive(Debug)]
 pub(crate) struct Script {
     source: &'static str,
@@ -34,12 +34,12 @@ scripts! {
 }
 
 impl Script {
-    /// The words that load it.
+    /// Returns the command that loads the script.
     pub(crate) fn load_command(&self) -> Vec<Vec<u8>> {
         vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), self.source.as_bytes().to_vec()]
     }
 
-    /// The words that call it with these keys and arguments.
+    /// Returns the command that calls the script.
     pub(crate) fn call_command(&self, keys: Vec<Vec<u8>>, arguments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut args = Vec::with_capacity(3 + keys.len() + arguments.len());
         args.push(b"EVALSHA".to_vec());

@@ -1,6 +1,6 @@
-//! What of a server's settings loses acknowledged writes, or will hinder.
+//! Server settings that can lose acknowledged writes or cause trouble.
 //!
-//! Services that run Redis for others mostly let nobody look at its settings; what its figures tell is then all there is.
+//! Managed services often forbid reading the settings; then only `INFO` is available.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::connect::info_line;
 use crate::error::error_reason;
 use crate::memory_usage::{FULL_PERCENT, MemoryUsage};
 
-/// What is looked at.
+/// Settings that are read.
 const CHECKED_SETTINGS: [&str; 6] = [
     "appendfsync",
     "maxmemory",
@@ -21,19 +21,19 @@ const CHECKED_SETTINGS: [&str; 6] = [
     "save",
     "stop-writes-on-bgsave-error",
 ];
-/// A replica that was not heard for longer is behind, in seconds.
+/// A replica with a larger lag is reported, in seconds.
 const MAX_REPLICA_LAG_SECS: u64 = 10;
 
-/// What a server tells of its settings and of how it fares.
+/// Settings and `INFO` of a server.
 pub(crate) struct ServerSettings {
-    /// Why they could not be looked at, if so.
+    /// The settings, or why they could not be read.
     settings: Result<HashMap<String, String>, String>,
     info: String,
-    /// Another server takes the place of this one when it is gone.
+    /// Another server takes over when this one fails.
     has_failover: bool,
 }
 
-/// A finding, and whether it means that what was acknowledged can be lost.
+/// A finding, and whether acknowledged writes can be lost.
 struct SettingFinding {
     finding: Finding,
     can_lose_data: bool,
@@ -47,7 +47,7 @@ fn with_data_loss(finding: Finding) -> SettingFinding {
     SettingFinding { finding, can_lose_data: true }
 }
 
-/// What puts a setting right.
+/// Returns the advice that fixes a setting.
 fn config_set_advice(name: &str, value: &str) -> String {
     format!("Run there: CONFIG SET {name} {value}; CONFIG REWRITE keeps it.")
 }
@@ -67,12 +67,12 @@ impl ServerSettings {
         Ok(Self { settings, info: info?, has_failover })
     }
 
-    /// What it told beside its settings.
+    /// Returns the output of `INFO`.
     pub(crate) fn info(&self) -> &str {
         &self.info
     }
 
-    /// All that is worth a word.
+    /// Returns all findings.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let evaluated = self.evaluate_settings();
         let fine = evaluated.is_empty().then(|| Finding::ok("settings", "none loses data, none hinders"));
@@ -80,7 +80,7 @@ impl ServerSettings {
         fine.into_iter().chain(told).chain([self.check_memory(), self.check_replicas()]).collect()
     }
 
-    /// Why what was acknowledged can be lost; empty if nothing is known by which it could.
+    /// Returns why acknowledged writes can be lost; empty if no reason is known.
     pub(crate) fn data_loss_reasons(&self) -> Vec<String> {
         let evaluated = self.evaluate_settings().into_iter().filter(|evaluated| evaluated.can_lose_data);
         let mut reasons: Vec<String> = evaluated
@@ -115,7 +115,7 @@ impl ServerSettings {
         self.settings.as_ref().ok().and_then(|all| all.get(name)).map(String::as_str)
     }
 
-    /// Whether what is acknowledged is on disk.
+    /// Checks that acknowledged writes are on disk.
     fn check_append_only_log(&self) -> Option<SettingFinding> {
         if self.info_text("aof_enabled") == "0" {
             let so = "no: a server that ends loses what it acknowledged since its last snapshot";
@@ -151,7 +151,7 @@ impl ServerSettings {
         wrong.then(|| with_data_loss(Finding::fault(NAME, so).advise(config_set_advice(NAME, "no"))))
     }
 
-    /// What goes when the memory is full.
+    /// Checks what Redis evicts when memory is full.
     fn check_eviction_policy(&self) -> Option<SettingFinding> {
         const NAME: &str = "maxmemory-policy";
         let (policy, limited) = (self.info_text("maxmemory_policy"), self.info_number("maxmemory") > 0);
@@ -191,7 +191,7 @@ impl ServerSettings {
         failed.then(|| without_data_loss(Finding::warning("rewriting", found).advise(advice)))
     }
 
-    /// A snapshot that failed stops writes, unless the server is told otherwise or takes none by itself.
+    /// A failed snapshot stops writes, unless the server is configured otherwise or takes none by itself.
     fn check_last_snapshot(&self) -> Option<SettingFinding> {
         if self.info_text("rdb_last_bgsave_status") != "err" {
             return None;
@@ -207,7 +207,7 @@ impl ServerSettings {
         Some(without_data_loss(finding.advise(advice)))
     }
 
-    /// How much room there is.
+    /// Checks the memory usage.
     fn check_memory(&self) -> Finding {
         let memory = MemoryUsage::parse(&self.info);
         let Some(percent) = memory.used_percent() else {
@@ -228,7 +228,7 @@ impl ServerSettings {
         }
     }
 
-    /// Who has a copy, and whether Redis waits until one has.
+    /// Checks the replicas, and whether Redis requires one for writes.
     fn check_replicas(&self) -> Finding {
         let count = self.info_number("connected_slaves");
         if count == 0 {
@@ -256,18 +256,18 @@ impl ServerSettings {
         }
     }
 
-    /// How many replicas there must be for a write. Where settings are not shown, the figures tell whether any must.
+    /// Returns how many replicas a write requires. Without access to the settings, `INFO` shows whether any is required.
     fn required_replicas(&self) -> u64 {
         let told = self.setting("min-replicas-to-write").and_then(|least| least.parse().ok());
         told.unwrap_or_else(|| info_line(&self.info, "min_slaves_good_slaves").map_or(0, |_| 1))
     }
 }
 
-/// What it means that no replica is asked for.
+/// Explains `min-replicas-to-write` 0.
 const NO_REPLICA_REQUIRED: &str =
     "0: a master that is cut off acknowledges what nobody else has, and a failover loses that";
 
-/// A replica that lags, by the line that tells of it: `slave0:ip=…,port=…,state=…,offset=…,lag=…`.
+/// Describes a lagging replica by its line of `INFO`: `slave0:ip=…,port=…,state=…,offset=…,lag=…`.
 fn describe_lagging_replica(told: &str) -> Option<String> {
     let (name, parts) = told.trim_end().split_once(':')?;
     name.strip_prefix("slave").filter(|number| number.parse::<u32>().is_ok())?;

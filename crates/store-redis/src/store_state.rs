@@ -1,4 +1,4 @@
-//! How far everything has come: what `pointsman:point` holds, and what each commit tells in `pointsman:told` and
+//! The store state in `pointsman:point`, and the records of commits in `pointsman:told` and
 //! `pointsman:touched`.
 
 use pointsman_core::journal::Extent;
@@ -10,20 +10,20 @@ use crate::codec::{RowDecoder, RowEncoder};
 use crate::overlay::InvalidationRecord;
 use crate::rows::{decode_counters, encode_counters};
 
-/// What is said when Redis has nothing of a store that was open.
+/// Error if the store disappeared while it was open.
 pub(crate) const STORE_MISSING: &str = "the store is gone from Redis, as after FLUSHALL or a start without the append-only file; restore \
     a backup, or start the nodes again with an empty store";
 
-/// Version and mark, with which `pointsman:point` and whatever is told of a commit begin.
+/// Size of an encoded commit version, with which the store state and all commit records start.
 pub(crate) const COMMIT_VERSION_BYTES: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreState {
     pub(crate) commit_version: Point,
-    /// Goes on with each change of handlers, chains, rules or nodes.
+    /// Incremented by each change of handlers, chains, rules or nodes.
     pub(crate) registry_version: i64,
     pub(crate) counters: Counters,
-    /// The numbers given out last.
+    /// The last assigned numbers.
     pub(crate) last_queue: i64,
     pub(crate) last_node: i64,
     pub(crate) last_audit_entry: i64,
@@ -64,7 +64,7 @@ fn decode_commit_version(row: &mut RowDecoder<'_>) -> Result<Point> {
     Ok(Point { version: row.fixed_i64()?, mark: row.fixed_i64()? })
 }
 
-/// Version and mark alone.
+/// Encodes only a commit version.
 pub(crate) fn encode_commit_version(point: Point) -> Vec<u8> {
     start_row_with_commit_version(point).finish()
 }
@@ -85,17 +85,17 @@ pub(crate) fn decode_commit(bytes: &[u8]) -> Result<Commit> {
     Ok(Commit { point, changes })
 }
 
-/// What the last commits told.
+/// Records of the last commits.
 #[derive(Debug, Default)]
 pub(crate) struct RecentCommits {
-    /// What they changed, the oldest first.
+    /// Change records, oldest first.
     pub(crate) commits: Vec<Commit>,
-    /// What they wrote, of those that told it.
+    /// Invalidation records of those commits that published one.
     pub(crate) invalidations: Vec<(Point, InvalidationRecord)>,
 }
 
 impl RecentCommits {
-    /// What was written since; nothing if one of the commits did not tell it.
+    /// Returns the invalidation records since a commit; `None` if one of them is missing.
     pub(crate) fn invalidations_since(&self, known: Point) -> Option<Vec<&InvalidationRecord>> {
         let of = |commit: &Commit| self.invalidations.iter().find(|(point, _)| *point == commit.point);
         let later = since(&self.commits, known, |commit| commit.point)?;

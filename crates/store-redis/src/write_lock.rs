@@ -1,4 +1,4 @@
-//! The turn to write: the words of asking for it, of waiting for it, and of handing it on.
+//! Commands of the write lock: acquire, wait, commit, renew and release.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::Keys;
 use crate::script;
 
-/// How long one has the turn at most, in milliseconds. Whoever dies with it keeps the others waiting for so long.
+/// Lease of the write lock, in milliseconds. If its owner dies, peers wait for so long.
 const LOCK_LEASE_MS: u64 = 3_000;
-/// Whoever has much to read says so often that it still has it.
+/// Interval of renewals during long reads.
 pub(crate) const LOCK_RENEWAL_INTERVAL: Duration = Duration::from_millis(LOCK_LEASE_MS / 4);
-/// How long a waiting one sleeps at most before it looks again, in seconds.
+/// Maximum time to wait for the lock before requesting it again, in seconds.
 const MAX_LOCK_WAIT_SECS: &str = "0.5";
 
-/// What `begin_transaction.lua` and `commit.lua` have in common.
+/// Returns the keys that `begin_transaction.lua` and `commit.lua` share.
 pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
     let names = [
         "pointsman:point",
@@ -26,7 +26,7 @@ pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
     names.iter().map(|name| keys.with_prefix(name)).collect()
 }
 
-/// Asks for the turn. `known`: the version that is remembered, if any.
+/// Returns the command that requests the lock. `cached_version`: the version that the caches reflect.
 pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Option<i64>) -> CommandArgs {
     let cached_version = cached_version.map_or(String::new(), |version| version.to_string());
     let mut all = lock_keys(keys);
@@ -37,38 +37,38 @@ pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Opt
     )
 }
 
-/// Sleeps until somebody hands the turn on to this one.
+/// Returns the command that waits until the lock is handed over.
 pub(crate) fn wait_command(keys: &Keys, lock_owner: &str) -> CommandArgs {
     args!["BLPOP", keys.with_prefix(&format!("pointsman:turn:wake:{lock_owner}")), MAX_LOCK_WAIT_SECS]
 }
 
-/// What a commit sends.
+/// Contents of a commit.
 #[derive(Debug, Default)]
 pub(crate) struct CommitRequest<'s> {
-    /// Version and mark that the transaction began with.
+    /// Encoded version that the transaction began with.
     pub(crate) expected_version: Vec<u8>,
-    /// The new point.
+    /// Encoded new store state.
     pub(crate) new_state: Vec<u8>,
-    /// What the others are told.
+    /// Encoded change record.
     pub(crate) commit_record: Vec<u8>,
-    /// What it wrote; empty if that is not told.
+    /// Encoded invalidation record; empty if none is published.
     pub(crate) invalidation: Vec<u8>,
-    /// The next transaction is this one's too.
+    /// Keep the lock for the next transaction.
     pub(crate) keep_lock: bool,
     pub(crate) fences: &'s [OutboxFence],
-    /// Commands, each with the number of its words before it.
+    /// Commands, each preceded by its number of arguments.
     pub(crate) writes: Option<&'s CommandBuffer>,
 }
 
-/// How an object's outbox must be, if its events were taken out of it.
+/// Required state of an object's outbox when its events are acknowledged.
 #[derive(Clone, Debug)]
 pub(crate) struct OutboxFence {
     pub(crate) object: Vec<u8>,
-    /// Who must hold it; empty: whoever does.
+    /// Required owner; empty: any.
     pub(crate) owner: Vec<u8>,
-    /// The id of its event in flight; empty if it has none.
+    /// Id of its event in flight; empty if it has none.
     pub(crate) in_flight_id: Vec<u8>,
-    /// How many events are taken out of it.
+    /// Number of acknowledged events.
     pub(crate) event_count: usize,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitReque
     command
 }
 
-/// Keeps the turn for as long again, if this one still has it.
+/// Returns the command that renews the lock, if it is still owned.
 pub(crate) fn renew_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
     commit_command(keys, lock_owner, CommitRequest { keep_lock: true, ..CommitRequest::default() })
 }

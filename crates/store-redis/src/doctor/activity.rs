@@ -1,4 +1,4 @@
-//! Who is at work on the store: its nodes, the outbox, and the event workers that hold something of it.
+//! Checks of the activity on a store: nodes, outbox queue, event workers and set-aside entries.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::keys::Keys;
 use crate::reader_pool::ReaderPool;
 use crate::tables::outbox::MAX_SET_ASIDE;
 
-/// A node that is silent for longer is given up by the others, in seconds.
+/// A node without a heartbeat for longer counts as lost, in seconds.
 const NODE_SILENT_SECS: f64 = 30.0;
-/// So many, of things that are listed; the rest is counted.
+/// Maximum number of listed items; the rest is counted.
 const MAX_LISTED: usize = 3;
-/// So many keys are looked through for what workers hold, in pages.
+/// Maximum number of keys scanned for objects of workers, read in pages.
 pub(super) const MAX_SCANNED_KEYS: usize = 1_000_000;
 pub(super) const SCAN_PAGE: usize = 5_000;
-/// So many signs of a reason are told; the rest stands in the list.
+/// Maximum number of displayed characters of a reason.
 const MAX_REASON_CHARS: usize = 160;
 const SET_ASIDE_SCRIPT: &str = include_str!("../lua/set_aside_reasons.lua");
 
-/// Why something was set aside.
+/// Header of a set-aside entry.
 #[derive(Deserialize)]
 struct SetAsideHeader {
     object: String,
@@ -49,7 +49,7 @@ impl Doctor {
         run_check("set aside", findings, self.check_set_aside()).await;
     }
 
-    /// Objects that have events.
+    /// Checks the queue of objects with events.
     async fn check_outbox_queue(&self, live: usize) -> CheckResult {
         let waiting = match self.read_list_length("outbox", "objects.with.events").await? {
             Ok(waiting) => waiting,
@@ -66,7 +66,7 @@ impl Doctor {
         }])
     }
 
-    /// How long a list is; or that somebody else has made something else of it.
+    /// Reads the length of a list; returns a finding if the key has the wrong type.
     async fn read_list_length(&self, what: &'static str, name: &str) -> RedisResult<Result<u64, Finding>> {
         let key = Keys::new(self.endpoint.prefix()).with_prefix(name);
         match redis::cmd("LLEN").arg(&key).query_async(&mut self.connection()).await {
@@ -79,7 +79,7 @@ impl Doctor {
         }
     }
 
-    /// Answers how many live, too, as far as is known.
+    /// Checks the nodes; also returns the number of live ones.
     async fn check_nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
         let point = Keys::new(self.endpoint.prefix()).with_prefix("pointsman:point");
         let exists: bool = redis::cmd("EXISTS").arg(point).query_async(&mut self.connection()).await?;
@@ -100,7 +100,7 @@ impl Doctor {
         })
     }
 
-    /// Event workers that hold an object, and do not say that they live.
+    /// Checks for event workers that own an object and have no heartbeat.
     async fn check_outbox_workers(&self) -> CheckResult {
         let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
         let start = keys.with_prefix("event.worker:");
@@ -131,7 +131,7 @@ impl Doctor {
         }
     }
 
-    /// What producers left that is no event.
+    /// Checks for outbox entries that were set aside.
     async fn check_set_aside(&self) -> CheckResult {
         let count = match self.read_list_length("set aside", "events.set.aside").await? {
             Ok(0) => return Ok(vec![Finding::ok("set aside", "nothing")]),
@@ -152,7 +152,7 @@ impl Doctor {
     }
 }
 
-/// Whether a key is not of the type that a command needs.
+/// Returns whether an error means that a key has the wrong type.
 pub(super) fn is_wrong_type(error: &RedisError) -> bool {
     error_codes(error).iter().any(|code| code == "WRONGTYPE")
 }
@@ -203,7 +203,7 @@ fn workers_finding(dead: &[String]) -> Finding {
     }
 }
 
-/// A list for people, of which only the first are told.
+/// Formats a list of which only the first items are named.
 pub(super) fn list_first(what: &str, things: &[String]) -> String {
     let told = things.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
     match things.len() {

@@ -1,4 +1,4 @@
-//! Whose keys there are where the store is, or is to be.
+//! Checks whether the keys at the endpoint belong to a store.
 
 use pointsman_store::finding::Finding;
 use redis::{RedisResult, from_redis_value};
@@ -6,9 +6,9 @@ use redis::{RedisResult, from_redis_value};
 use super::{CheckResult, Doctor, escape_pattern};
 use crate::keys::Keys;
 
-/// The key that every store has.
+/// Key that every store has.
 const STORE_STATE_KEY: &str = "pointsman:point";
-/// What keys of a store are, as far as others could have some of the same name.
+/// Types of store keys whose names another application could use.
 const EXPECTED_TYPES: [(&str, &str); 5] = [
     (STORE_STATE_KEY, "string"),
     ("pointsman:journal", "stream"),
@@ -16,7 +16,7 @@ const EXPECTED_TYPES: [(&str, &str); 5] = [
     ("next.event.id", "string"),
     ("sync_tasks_priority_queue", "zset"),
 ];
-/// So many keys are looked at, in pages.
+/// Maximum number of scanned keys, read in pages.
 const MAX_SCANNED_KEYS: usize = 20_000;
 const SCAN_PAGE: usize = 1000;
 
@@ -59,7 +59,7 @@ impl Doctor {
         }])
     }
 
-    /// A key that begins as ours would, and that nobody who emits can have left; rather that of a node that runs.
+    /// Finds a key with our prefix that no producer writes; prefers the heartbeat of a running node.
     async fn find_foreign_key(&self) -> RedisResult<Option<String>> {
         let (prefix, mut connection) = (self.endpoint.prefix(), self.connection());
         let (mut cursor, mut looked_at, mut stranger) = (0_u64, 0, None);
@@ -90,12 +90,12 @@ impl Doctor {
 const USE_ANOTHER_DATABASE: &str = "Give the store a database of its own, as in redis://host:6379/1, or a prefix that nobody else \
                          has, as in ?prefix=pointsman:";
 
-/// Whether a key is one of those that producers push events to, which they may do before there is a store.
+/// Returns whether producers push events to a key, which they may do before there is a store.
 fn is_outbox_key(key: &str) -> bool {
     key == "objects.with.events" || key.ends_with(":events")
 }
 
-/// Whether a key is one by which a node tells that it lives.
+/// Returns whether a key is the heartbeat of an event worker.
 fn is_heartbeat_key(key: &str) -> bool {
     key.starts_with("event.worker:") && key.ends_with(":heartbeat")
 }

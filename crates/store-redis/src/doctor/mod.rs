@@ -1,4 +1,4 @@
-//! Looks at a Redis, and at what may keep a store from working well there.
+//! Diagnoses a Redis and a store on it.
 //!
 //! Nothing of a store is touched: what is written to see how long that takes is a key of its own, which is removed at once
 //! and would go by itself. What cannot be looked at is told, and the rest is looked at all the same.
@@ -20,16 +20,16 @@ use crate::connect::Endpoint;
 use crate::error::{OpenError, error_reason};
 use crate::server_settings::ServerSettings;
 
-/// How long the whole of a check may take, if nothing answers any more.
+/// Timeout of each check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whoever examines, with a connection.
+/// Runs the checks over one connection.
 struct Doctor {
     endpoint: Endpoint,
     connection: MultiplexedConnection,
 }
 
-/// Examines the Redis at a URL.
+/// Diagnoses the Redis at a URL.
 pub async fn examine(url: &str) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
@@ -60,13 +60,13 @@ impl Doctor {
         Ok(settings.findings())
     }
 
-    /// All checks share it.
+    /// Returns the connection that all checks share.
     fn connection(&self) -> MultiplexedConnection {
         self.connection.clone()
     }
 }
 
-/// A text of which no sign has a meaning of its own in a pattern.
+/// Escapes a text for use in a SCAN pattern.
 fn escape_pattern(text: &str) -> String {
     let signs = text.chars().flat_map(|c| {
         let special = ['*', '?', '[', ']', '\\', '^', '-'].contains(&c);
@@ -77,7 +77,7 @@ fn escape_pattern(text: &str) -> String {
 
 type CheckResult = RedisResult<Vec<Finding>>;
 
-/// Adds what a check finds; one that fails or hangs finds that.
+/// Runs a check with a timeout and adds its findings, or that it failed.
 async fn run_check(
     name: &'static str,
     findings: &mut Vec<Finding>,
@@ -96,7 +96,7 @@ async fn run_check(
     }
 }
 
-/// What keeps a store from being opened. What is wrong and what to do stand in one sentence, with `; ` between them.
+/// Converts an error of opening into a finding. The message has problem and advice, separated by `; `.
 fn connection_finding(name: &'static str, error: &OpenError) -> Finding {
     let told = error.to_string();
     match told.rsplit_once("; ") {
@@ -105,7 +105,7 @@ fn connection_finding(name: &'static str, error: &OpenError) -> Finding {
     }
 }
 
-/// A half of a sentence, as a whole one.
+/// Capitalizes the first letter.
 fn capitalize(half: &str) -> String {
     let mut letters = half.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);

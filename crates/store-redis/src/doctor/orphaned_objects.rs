@@ -1,4 +1,4 @@
-//! Events that nobody looks at.
+//! Checks for orphaned objects: they have events that no worker processes.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ type QueuedObjects = HashSet<Vec<u8>>;
 impl Doctor {
     pub(super) async fn check_orphaned_objects(&self) -> CheckResult {
         let strays = match self.find_orphaned_objects().await {
-            // That is told already.
+            // Another check reports it.
             Err(error) if is_wrong_type(&error) => return Ok(vec![]),
             strays => strays?,
         };
@@ -33,7 +33,7 @@ impl Doctor {
         let found = self.scan_for_orphaned_objects(&self.read_queued_objects().await?).await?;
         match found.is_empty() {
             true => Ok(found),
-            // They may have been put in line meanwhile, or taken out of it.
+            // They may have been queued or claimed meanwhile.
             false => self.filter_orphaned(&found, &self.read_queued_objects().await?).await,
         }
     }
@@ -72,7 +72,7 @@ impl Doctor {
         }
     }
 
-    /// Those of some objects that are not in line, and have events that nobody looks at.
+    /// Returns the objects that are not queued and have events that no worker processes.
     async fn filter_orphaned(&self, objects: &ObjectNames, line: &QueuedObjects) -> RedisResult<ObjectNames> {
         let keys = Keys::new(self.endpoint.prefix());
         let outside = objects.iter().filter(|object| !line.contains(*object)).cloned().collect();

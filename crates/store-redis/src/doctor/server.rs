@@ -1,4 +1,4 @@
-//! The server itself: how far away it is, how it is found, and what time it has.
+//! Checks of the server: latency, version, hosts of the URL and clock.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,7 +8,7 @@ use redis::RedisResult;
 use super::{CheckResult, Doctor};
 use crate::connect::info_line;
 
-/// A commit takes a few ways there and back; beyond this they are felt.
+/// A slower round trip is a warning: each commit takes several.
 const SLOW_ROUND_TRIP: Duration = Duration::from_millis(20);
 const PROBES: u32 = 5;
 
@@ -42,7 +42,7 @@ impl Doctor {
         Finding::ok("connection", found)
     }
 
-    /// The shortest time that a way there and back takes.
+    /// Measures the shortest of several round trips.
     async fn measure_round_trip(&self) -> RedisResult<Duration> {
         let mut connection = self.connection();
         let mut shortest = Duration::MAX;
@@ -54,7 +54,7 @@ impl Doctor {
         Ok(shortest)
     }
 
-    /// Whether each host of the URL leads to the server, and all to the same.
+    /// Checks that all hosts of the URL lead to the same server.
     pub(super) async fn check_hosts(&self) -> CheckResult {
         let endpoint = self.endpoint.clone();
         let Some(leads) = endpoint.resolve_each_host().await else { return Ok(vec![]) };
@@ -85,7 +85,7 @@ impl Doctor {
     }
 }
 
-/// Whether a connection stays on its machine: then both its ends have the same address.
+/// Returns whether client and server are on one machine: then both ends have the same address.
 fn is_same_machine(client: &str) -> bool {
     let ip = |name: &str| {
         let address = client.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));

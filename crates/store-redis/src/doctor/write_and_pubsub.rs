@@ -1,4 +1,4 @@
-//! Whether the server takes what commits do, and how long that takes.
+//! Checks of write latency and of notifications.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use uuid::Uuid;
 use super::{CheckResult, Doctor};
 use crate::error::{error_codes, error_reason};
 
-/// Commits that take longer are felt.
+/// A slower write is a warning.
 const SLOW_WRITE: Duration = Duration::from_millis(50);
-/// After so many milliseconds what was written is gone, whoever forgot it.
+/// Time to live of the test key, in milliseconds.
 const KEY_TTL_MS: u32 = 10_000;
 const PROBES: u32 = 5;
-/// How long a message may take.
+/// Timeout for receiving a published message.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Commits are scripts that write.
+/// Writes by a script, as commits do.
 const WRITE_SCRIPT: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])";
 
 impl Doctor {
@@ -51,7 +51,7 @@ impl Doctor {
         Ok(vec![finding])
     }
 
-    /// The shortest time until a write is acknowledged.
+    /// Measures the shortest of several writes.
     async fn measure_write(&self, key: &str) -> RedisResult<Duration> {
         let mut connection = self.connection();
         let mut shortest = Duration::MAX;
@@ -71,7 +71,7 @@ impl Doctor {
         Ok(shortest)
     }
 
-    /// Whether other nodes can wake this one.
+    /// Checks that published messages are received.
     pub(super) async fn check_notifications(&self) -> CheckResult {
         let finding = match self.receive_published_message().await {
             Ok(()) => Finding::ok("listening", "nodes can wake each other"),
@@ -97,7 +97,7 @@ impl Doctor {
         }
     }
 
-    /// A name that nobody else has.
+    /// Returns a unique key name.
     fn temporary_key(&self) -> String {
         format!("{}pointsman:doctor:{}", self.endpoint.prefix(), Uuid::new_v4().simple())
     }

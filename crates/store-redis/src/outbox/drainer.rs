@@ -1,4 +1,4 @@
-//! The event workers of document 001: they take objects that have events, and see to it that these are journaled.
+//! The event workers of document 001: they claim objects with events and have them journaled.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use crate::script;
 use crate::tables::RedisTables;
 use crate::tables::outbox::{HEARTBEAT_MS, requeue_dead_workers_command};
 
-/// So many names in the line are looked at in one go: those of objects that others hold are thrown away.
+/// Maximum number of queued names read per claim: those of objects with another live owner are dropped.
 const MAX_NAMES_PER_CLAIM: u64 = 1_000;
-/// How long a worker waits for an object before it shows again that it lives.
+/// Time to wait for a queued object before heartbeats are renewed.
 const QUEUE_WAIT: Duration = Duration::from_secs(1);
-/// After a failure.
+/// Delay after a failure.
 const RETRY_DELAY: Duration = Duration::from_millis(300);
-/// In this time all keys are looked through for what dead workers hold.
+/// Duration of one scan of all keys for objects of dead workers.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
-/// So many keys are looked at in one go.
+/// COUNT of each SCAN.
 const SCAN_COUNT: u64 = 1_000;
 
 type OwnedObjects = Vec<(String, Vec<u8>)>;
@@ -39,7 +39,7 @@ struct OutboxDrainer {
     connection: Option<MultiplexedConnection>,
 }
 
-/// Drains the outbox whenever something lies in it, as long as the store is open.
+/// Drains the outbox as long as the store is open.
 pub(crate) async fn drain_forever(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
     let keys = Keys::new(endpoint.prefix());
     let mut drainer = OutboxDrainer { keys, endpoint, writer, workers: vec![], connection: None };
@@ -66,7 +66,7 @@ pub(crate) async fn drain_forever(endpoint: Arc<Endpoint>, writer: Writer<RedisT
 }
 
 impl OutboxDrainer {
-    /// Waits until there is something, and has it journaled.
+    /// Waits for objects with events and has them journaled.
     async fn drain_once(&mut self) -> Result<(), BoxError> {
         if self.workers.is_empty() {
             self.workers = self.writer.run(|txn| Ok(txn.tables.outbox_worker_names())).await?;
@@ -79,21 +79,21 @@ impl OutboxDrainer {
         Ok(self.writer.run_asked(asked, |_, _| Ok(())).await?)
     }
 
-    /// Waits for something in the line. Nothing is moved: whoever takes an object does so together with holding it.
+    /// Waits for a queued object without removing it: claiming removes it and sets the owner in one step.
     async fn wait_for_object(&mut self) -> Result<(), BoxError> {
         let line = self.keys.with_prefix("objects.with.events");
         match self
             .execute(args!["BLMOVE", &line, &line, "RIGHT", "RIGHT", QUEUE_WAIT.as_secs().to_string()])
             .await
         {
-            // A server whose memory is full refuses this, and not what drains it.
+            // A server without free memory refuses BLMOVE, but not the scripts that drain the outbox.
             Err(error) if is_out_of_memory(&error) => sleep(QUEUE_WAIT).await,
             answer => drop(answer?),
         }
         Ok(())
     }
 
-    /// Says that the workers live, and takes objects for them.
+    /// Renews the heartbeats of the workers and claims objects for them.
     async fn claim_objects(&mut self) -> Result<OwnedObjects, BoxError> {
         let mut arguments =
             args![self.keys.with_prefix(""), HEARTBEAT_MS.to_string(), MAX_NAMES_PER_CLAIM.to_string()];
@@ -122,12 +122,12 @@ impl OutboxDrainer {
     }
 }
 
-/// What is held is journaled before the jobs of its transaction; there is nothing else to do.
+/// Adds owned objects to the read set: the transaction journals their entries before its jobs.
 fn prefetch_owned_objects(held: &OwnedObjects, _: &mut State, foreseen: &mut Foreseen) {
     foreseen.left.extend(held.iter().cloned());
 }
 
-/// Looks all keys through, slowly, for objects that dead workers hold, as long as the store is open.
+/// Scans all keys slowly for objects of dead workers and requeues them, as long as the store is open.
 pub(crate) async fn requeue_forever(endpoint: Arc<Endpoint>) {
     loop {
         if let Err(error) = requeue_orphaned_once(&endpoint).await {
@@ -142,7 +142,7 @@ async fn requeue_orphaned_once(endpoint: &Endpoint) -> Result<(), BoxError> {
     let mut connection = connect_with_scripts(endpoint).await?;
     let all: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await?;
     let pause = SWEEP_PERIOD / u32::try_from(all / SCAN_COUNT + 1).unwrap_or(u32::MAX);
-    // What workers hold, and who holds an object.
+    // Keys of objects of workers, and of owners of objects.
     let pattern = keys.scan_pattern("*event.worker*");
     let mut cursor = b"0".to_vec();
     loop {
@@ -163,7 +163,7 @@ async fn requeue_orphaned_once(endpoint: &Endpoint) -> Result<(), BoxError> {
     }
 }
 
-/// Looks at the workers and objects that these keys tell of, if there are such.
+/// Returns the command that requeues the workers and objects that these keys name, if any.
 fn requeue_command(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandArgs> {
     let names = || found.iter().filter_map(|key| keys.without_prefix(key));
     let worker =
@@ -175,7 +175,7 @@ fn requeue_command(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandArgs> {
     any.then(|| requeue_dead_workers_command(keys, &workers, &objects))
 }
 
-/// A connection that knows the scripts.
+/// Connects and loads the scripts.
 async fn connect_with_scripts(endpoint: &Endpoint) -> Result<MultiplexedConnection, BoxError> {
     let mut connection = endpoint.connect().await?;
     for script in script::ALL_SCRIPTS {
@@ -192,10 +192,10 @@ fn redis_command(args: &CommandArgs) -> redis::Cmd {
     command
 }
 
-/// What keeps the outbox from being drained, in words for the person who runs it.
+/// Describes for an operator why the outbox cannot be drained.
 fn describe_drain_error(error: &BoxError, line: &[u8]) -> String {
     match error.downcast_ref() {
-        // Of all keys that workers use, only the line has a name that others could have chosen.
+        // Of all keys that workers use, only the queue could belong to another application.
         Some(error) if error_codes(error).iter().any(|code| code == "WRONGTYPE") => {
             let line = String::from_utf8_lossy(line);
             format!("{line} is not a list; rename the key, another application wrote it")

@@ -1,4 +1,4 @@
-//! What a producer has left, and the event that it is.
+//! Parsing and encoding of outbox entries.
 
 use pointsman_core::event::{Context, MAX_DEPTH};
 use pointsman_core::wire::EventBody;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::tables::outbox::{MAX_ENTRY_BYTES, OutboxEntry};
 
-/// The event that was left for an object, or why it is none.
+/// Parses an entry into an event, or returns why it is not one.
 pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) -> Result<NewEvent, String> {
     let bytes = match entry {
         OutboxEntry::Event(bytes) => bytes,
@@ -30,10 +30,10 @@ pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) ->
     }
 }
 
-/// What stands before an event that one of our own units of work has left: what caused it. No JSON begins so.
+/// Starts the cause that a unit of work writes before an event. No JSON begins with it.
 const CAUSE_MARKER: char = '\u{1}';
 
-/// What caused an event, if that is told, and the event.
+/// Splits an entry into the cause, if given, and the event.
 fn split_cause(text: &str) -> Result<(Option<Cause>, &str), String> {
     let Some(told) = text.strip_prefix(CAUSE_MARKER) else { return Ok((None, text)) };
     let (told, event) = told.split_once('\n').ok_or("nothing stands behind what caused it")?;
@@ -45,7 +45,7 @@ fn split_cause(text: &str) -> Result<(Option<Cause>, &str), String> {
     Ok((Some(Cause { event: caused, task: TaskSeq(task), depth }), event))
 }
 
-/// An event as it is left for its object.
+/// Encodes an event as an outbox entry.
 pub(crate) fn encode_entry(event: &NewEvent) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
     struct EntryBody<'e> {
@@ -74,7 +74,7 @@ pub(crate) fn encode_entry(event: &NewEvent) -> Result<Vec<u8>, serde_json::Erro
     Ok([told.unwrap_or_default(), body].concat().into_bytes())
 }
 
-/// The key of an object, which has its tenant's name before it unless that is the default one.
+/// Returns the key of an object name, which starts with its tenant unless that is the default one.
 fn object_key_of_name(object: &[u8], tenant: &Tenant) -> Result<ObjectKey, String> {
     let name = std::str::from_utf8(object).map_err(|_| "the object's name is not UTF-8".to_string())?;
     let key = match tenant.is_default() {

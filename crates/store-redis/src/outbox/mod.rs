@@ -1,5 +1,5 @@
-//! The outbox of document 001: producers in any language leave events in a list of their object, and put the object into
-//! the line of those that have events. Here they become events of the journal.
+//! The outbox of document 001: producers in any language push events to a list of their object, and the object to
+//! the queue of objects with events. This module journals them.
 //!
 //! ```text
 //!   producer's MULTI: LPUSH OBJ:events …, LPUSH objects.with.events OBJ
@@ -9,8 +9,8 @@
 //!       ▼ commit.lua    all of them are acknowledged, journaled and routed in one step, and the object is let go
 //! ```
 //!
-//! Whoever emits directly to an object journals first what lies in its outbox, whoever holds it: its events keep the order in
-//! which they were left.
+//! A direct emit to an object first journals its outbox, whichever worker owns it: events keep the order in
+//! which they were pushed.
 
 mod drainer;
 mod entry;
@@ -27,18 +27,18 @@ pub(crate) use drainer::{drain_forever, requeue_forever};
 pub(crate) use entry::encode_entry;
 use entry::parse_entry;
 
-/// So many pieces of what was left are journaled before the jobs of a transaction: those that write to other objects wait
-/// for them.
+/// Maximum number of rounds of entries journaled before the jobs of a transaction, because jobs on other objects wait
+/// for it.
 const MAX_ROUNDS: usize = 4;
 
-/// Something of an outbox, read: an event, or why it is none.
+/// A parsed outbox entry: an event, or why it is not one.
 struct ParsedEntry {
     event: std::result::Result<NewEvent, String>,
     assigned_id: Option<EventId>,
 }
 
-/// Journals what was left for the objects of a transaction. Where that is much, it is committed a piece at a time before the
-/// transaction itself. Answers whether it is all: if not, whoever writes to one of these objects waits for the next one.
+/// Journals the outbox entries of the objects of a transaction. A large backlog is committed in rounds before the
+/// transaction itself. Returns whether it was all: if not, jobs on these objects wait for the next transaction.
 pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
     let mut all = journal_contents(txn)?;
     for _ in 1..MAX_ROUNDS {
@@ -65,7 +65,7 @@ fn log_set_aside(tables: &RedisTables) {
     }
 }
 
-/// Journals what was found; answers whether that was all. What is in flight goes first, by the ids that it was given.
+/// Journals the read entries; returns whether these were all. In-flight events go first, by their assigned ids.
 fn journal_contents(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
     let (found, assigned_id) = txn.tables.take_outbox_contents();
     txn.state.reserve_ids(assigned_id);
@@ -90,7 +90,7 @@ fn journal_contents(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
     Ok(all)
 }
 
-/// Reads what was found in an object's outbox.
+/// Parses the entries of an object's outbox.
 fn parse_contents(found: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<ParsedEntry>) {
     if found.remainder == OutboxRemainder::NotAList {
         let object = String::from_utf8_lossy(&found.object);
@@ -105,7 +105,7 @@ fn parse_contents(found: OutboxContents, now: Timestamp) -> (OutboxContents, Vec
     (found, events)
 }
 
-/// Fetches what journaling these will look at.
+/// Fetches the rows needed to journal these events.
 fn prefetch_for_events(
     txn: &mut Txn<'_, RedisTables>,
     left: &[(OutboxContents, Vec<ParsedEntry>)],
@@ -126,7 +126,7 @@ fn journal_entries(txn: &mut Txn<'_, RedisTables>, events: Vec<ParsedEntry>, now
     Ok(())
 }
 
-/// What stands before each event that is set aside; nothing for those that are journaled.
+/// Returns the header of each set-aside entry; empty for journaled ones.
 fn set_aside_headers(
     found: &OutboxContents,
     events: &[ParsedEntry],

@@ -1,5 +1,5 @@
-//! Objects with events that nobody looks at: they were never put in line, or whoever holds them is dead and does not know
-//! of it. Sweeping finds the latter; the former may be somebody else's lists, so that it is for people to see to them.
+//! Orphaned objects: they have events, but were never queued, or their dead owner does not name
+//! them. Requeueing finds the latter; the former may be lists of another application, so an operator decides.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use crate::connect::shell_quote;
 use crate::connection::{CommandArgs, args};
 use crate::keys::Keys;
 
-/// So many objects are looked at in one go.
+/// Number of objects per script call.
 const OBJECTS_PER_SCRIPT_CALL: usize = 200;
-/// So many objects are put in line by one command.
+/// Number of objects that one command enqueues.
 pub(crate) const MAX_QUEUED_PER_COMMAND: usize = 10;
-/// What the keys look like that tell of such objects.
+/// Pattern of the keys that name such objects.
 pub(crate) const OUTBOX_KEY_PATTERN: &str = "*:event*";
 const ORPHANED_OBJECTS_SCRIPT: &str = include_str!("../lua/orphaned_objects.lua");
 
 pub(crate) type ObjectNames = BTreeSet<Vec<u8>>;
 
-/// The object that a key of document 001 tells of.
+/// Returns the object of a key of document 001.
 pub(crate) fn object_of_outbox_key(name: &[u8]) -> Option<Vec<u8>> {
     name.strip_suffix(b":events").or_else(|| name.strip_suffix(b":event.worker")).map(<[u8]>::to_vec)
 }
 
-/// Asks which of these objects have events that nobody looks at, unless they are in line; a few with each command.
+/// Returns the commands that find the orphaned ones of these objects, some per command.
 pub(crate) fn orphaned_objects_commands(keys: &Keys, objects: &ObjectNames) -> Vec<CommandArgs> {
     let objects = Vec::from_iter(objects.iter().cloned());
     let ask = |some: &[Vec<u8>]| {
@@ -38,7 +38,7 @@ pub(crate) fn orphaned_objects_commands(keys: &Keys, objects: &ObjectNames) -> V
     objects.chunks(OBJECTS_PER_SCRIPT_CALL).map(ask).collect()
 }
 
-/// The command that puts the first of these objects in line, if redis-cli is called so.
+/// Returns the redis-cli command that enqueues the first of these objects.
 pub(crate) fn enqueue_objects_command(call: &str, keys: &Keys, strays: &ObjectNames) -> String {
     let names: Vec<String> =
         strays.iter().take(MAX_QUEUED_PER_COMMAND).map(|object| shell_quote(object)).collect();

@@ -1,4 +1,4 @@
-//! What people did, and what became of planned times.
+//! Reads of audit entries and fires.
 
 use std::ops::Bound;
 
@@ -14,7 +14,7 @@ use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, decode_strings};
 use crate::rows;
 use crate::store_state::StoreState;
 
-/// The newest first.
+/// Lists audit entries, newest first.
 pub(crate) fn list_audit_entries(
     overlay: &TransactionOverlay,
     before: Option<i64>,
@@ -37,7 +37,7 @@ pub(crate) fn list_audit_entries(
     Ok(entries)
 }
 
-/// The latest first.
+/// Lists fires, latest first.
 pub(crate) fn list_fires(
     overlay: &TransactionOverlay,
     store_state: &StoreState,

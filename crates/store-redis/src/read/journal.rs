@@ -1,4 +1,4 @@
-//! Reading events.
+//! Reads of the journal and of objects.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn read_page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
     })
 }
 
-/// Nothing if some of it was forgotten meanwhile.
+/// Reads a page; `None` if some of it expired meanwhile.
 fn try_read_page(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Page>> {
     let mut chunk = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
@@ -74,7 +74,7 @@ fn preceding_id(id: EventId) -> EventId {
     EventId::from_i64(id.as_i64() - 1)
 }
 
-/// Events after one id, up to and with another, in their order or from the newest on.
+/// Returns the command that reads events after one id up to another, in either order.
 fn journal_range_command(
     overlay: &TransactionOverlay,
     backwards: bool,
@@ -104,7 +104,7 @@ pub(crate) fn read_event_view(
     Ok(Some(EventView { event: Arc::new(found.event), tasks, caused, extent }))
 }
 
-/// What an event caused, and what that caused: the nearer first.
+/// Reads the events that an event caused, directly or indirectly, nearest first.
 fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
     let most = [MOST_CAUSED, PAGE_BYTES].map(|most| to_arg(most.to_string()));
@@ -115,7 +115,7 @@ fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<A
     found.iter().map(|(id, row)| Ok(Arc::new(rows::decode_event(*id, row)?.event))).collect()
 }
 
-/// The tasks of an event: those that were made when it was journaled, and replays.
+/// Lists the tasks of an event: those created with it, and replays.
 pub(super) fn list_tasks_of_event(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
     let made = overlay.read_journaled_event(event)?;
     let mut seqs = overlay.read_task_seqs(
@@ -130,7 +130,7 @@ pub(super) fn list_tasks_of_event(overlay: &TransactionOverlay, event: EventId) 
     Ok(seqs)
 }
 
-/// An object's chain, from its last event back as far as it is remembered, and its lanes.
+/// Reads the events of an object, newest first as far as they are retained, and its lanes.
 pub(crate) fn read_object(
     overlay: &TransactionOverlay,
     store_state: &StoreState,

@@ -1,4 +1,4 @@
-//! Listing tasks, the newest first: unfinished ones and history, merged.
+//! Lists tasks newest first: active and archived ones, merged.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::overlay::{Bytes, TransactionOverlay};
 use crate::rows;
 use crate::store_state::StoreState;
 
-/// So many events of tasks are fetched together at most: they may be big.
+/// Maximum number of events fetched together: they may be large.
 const MAX_EVENTS_PER_FETCH: usize = 128;
 
 pub(crate) fn list_tasks(
@@ -43,7 +43,7 @@ pub(crate) fn list_tasks(
     Ok(page.page(false))
 }
 
-/// A task that was found. It has the right names only once it is named.
+/// A task of the listing. An active one has its type and key only after they were resolved.
 struct ListedTask {
     task: Task,
     row_without_names: Option<Live>,
@@ -51,7 +51,7 @@ struct ListedTask {
 
 struct TaskListing<'a> {
     overlay: &'a TransactionOverlay,
-    /// The filter without what an unfinished task is named by.
+    /// The filter without type and key, which active rows do not contain.
     name_independent_filter: TaskFilter,
     name_batch: usize,
     task_id_namespace: Realm,
@@ -86,7 +86,7 @@ impl<'a> TaskListing<'a> {
         })
     }
 
-    /// The next one, if there is another.
+    /// Returns the next task.
     fn next_task(&mut self) -> Result<Option<Task>> {
         self.fetch_next_rows()?;
         let [unfinished, ended] = &self.found;
@@ -107,7 +107,7 @@ impl<'a> TaskListing<'a> {
         Ok(self.found.iter().any(|found| !found.is_empty()))
     }
 
-    /// Sees to it that the next of each kind is at hand, if there is one.
+    /// Fetches rows until the next task of each table is known.
     fn fetch_next_rows(&mut self) -> Result<()> {
         for (rows, found) in self.rows.iter_mut().zip(&mut self.found) {
             while found.is_empty() && !rows.is_exhausted() {
@@ -130,7 +130,7 @@ impl<'a> TaskListing<'a> {
         Ok(())
     }
 
-    /// Finds the names of the next ones that may be wanted, of some together.
+    /// Resolves type and key of the next matching tasks in one batch.
     fn resolve_names(&mut self) -> Result<()> {
         let [unfinished, _] = &mut self.found;
         let some =
@@ -186,7 +186,7 @@ fn list_archived(
     found.collect()
 }
 
-/// Where the wanted unfinished tasks are found.
+/// Returns where the numbers of the requested active tasks are read from.
 fn active_number_source(overlay: &TransactionOverlay, rows: LiveRows) -> Result<TaskNumberSource> {
     Ok(match rows {
         LiveRows::All => TaskNumberSource::AllBuckets,
@@ -206,7 +206,7 @@ fn archived_number_source(rows: PastRows) -> TaskNumberSource {
     }
 }
 
-/// Whether the handler that is asked for is a source, and nothing else.
+/// Returns whether the requested handler is only a source.
 fn is_source_handler(overlay: &TransactionOverlay, filter: &TaskFilter) -> Result<bool> {
     let Some(wanted) = &filter.handler else { return Ok(false) };
     let handlers = overlay.read_handlers()?;

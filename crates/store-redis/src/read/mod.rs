@@ -1,6 +1,6 @@
-//! All that reads, each read of one moment. What does not depend on each other is looked at in one way there and back. Long
-//! lists come in pieces, each behind the last, so that a short page does not fetch a long one, and what a piece brought is
-//! forgotten before the next.
+//! Reads, each of one consistent snapshot. Independent rows are fetched in one round trip. Long
+//! lists are read in chunks, so that a short page does not fetch a long one, and the cache of a chunk is
+//! cleared before the next.
 
 pub(crate) mod audit_and_fires;
 pub(crate) mod journal;
@@ -13,14 +13,14 @@ pub(crate) mod tasks;
 
 use pointsman_store::views::PAGE_BYTES;
 
-/// So many things are asked for at first, at most.
+/// Maximum number of rows of the first chunk.
 const FIRST_CHUNK: usize = 128;
-/// So many come in one piece.
+/// Maximum number of rows of a chunk.
 const MAX_CHUNK: usize = 1024;
-/// So many bytes are meant to come in one piece at most.
+/// Target for the maximum size of a chunk in bytes.
 const MAX_CHUNK_BYTES: usize = PAGE_BYTES / 2;
 
-/// How many things are asked for at a time: at first as many as are wanted, then more and more, unless they are big.
+/// Number of rows per fetch: at first the requested limit, then growing unless rows are large.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkSize(usize);
 
@@ -33,7 +33,7 @@ impl ChunkSize {
         self.0
     }
 
-    /// For the next piece, after one of so many bytes.
+    /// Returns the size of the next chunk after one of this many bytes.
     pub(crate) fn next_after(self, bytes: usize) -> Self {
         if bytes <= MAX_CHUNK_BYTES / 4 {
             Self((self.0 * 4).min(MAX_CHUNK))

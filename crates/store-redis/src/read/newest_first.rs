@@ -1,4 +1,4 @@
-//! Rows of tasks, the newest first, fetched as they are wanted.
+//! Reads task rows newest first, in chunks.
 
 use std::ops::Bound;
 
@@ -11,7 +11,7 @@ use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
 use crate::lookup::bucket_of_task;
 use crate::overlay::{Bytes, CacheFetch, ScanOrder, TransactionOverlay};
 
-/// So many whole buckets are looked at together.
+/// Number of whole buckets fetched together.
 const MAX_WHOLE_BUCKETS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +36,12 @@ impl TaskTable {
     }
 }
 
-/// Where the numbers of tasks are found.
+/// Where task numbers are read from.
 #[derive(Debug)]
 pub(super) enum TaskNumberSource {
-    /// In all buckets.
+    /// All buckets of the table.
     AllBuckets,
-    /// In these indexes, whose members are numbers.
+    /// Indexes whose members are task numbers.
     Indexes(Vec<Index>),
 }
 
@@ -49,7 +49,7 @@ pub(super) enum TaskNumberSource {
 pub(super) struct NewestFirstRows {
     table: TaskTable,
     source: TaskNumberSource,
-    /// All from this number on have been looked at.
+    /// Rows from this number on were read.
     next_below: i64,
     chunk: ChunkSize,
     is_exhausted: bool,
@@ -57,7 +57,7 @@ pub(super) struct NewestFirstRows {
 
 impl NewestFirstRows {
     pub(super) fn new(table: TaskTable, source: TaskNumberSource, below: i64, limit: usize) -> Self {
-        // One more than is wanted tells whether there is more.
+        // One more than requested shows whether there is a next page.
         Self {
             table,
             source,
@@ -76,7 +76,7 @@ impl NewestFirstRows {
         self.is_exhausted
     }
 
-    /// The next rows. There may be more even if these are none.
+    /// Reads the next rows. There may be more even if these are empty.
     pub(super) fn read_next(&mut self, overlay: &TransactionOverlay) -> Result<Vec<Bytes>> {
         let (numbers, least) = match &self.source {
             TaskNumberSource::AllBuckets => (self.read_numbers_from_buckets(overlay)?, 1),
@@ -91,7 +91,7 @@ impl NewestFirstRows {
         Ok(found)
     }
 
-    /// The rows that there are of these.
+    /// Reads the existing rows of these numbers.
     fn read_rows(&self, overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Bytes>> {
         let place = |number: &i64| {
             let (bucket, field) = bucket_and_field(TaskSeq(*number));
@@ -106,7 +106,7 @@ impl NewestFirstRows {
         Ok(rows)
     }
 
-    /// The greatest numbers of all that stand in indexes.
+    /// Reads the highest numbers of all indexes.
     fn read_numbers_from_indexes(&self, overlay: &TransactionOverlay, indexes: &[Index]) -> Result<Vec<i64>> {
         let below = MemberBuilder::from_i64(self.next_below).finish();
         let bounds = (Bound::Unbounded, Bound::Excluded(&*below));
@@ -122,7 +122,7 @@ impl NewestFirstRows {
         Ok(numbers)
     }
 
-    /// The numbers that come next, whether there are tasks or not: a part of a bucket, or some whole ones.
+    /// Returns the next candidate numbers: a part of a bucket, or several whole buckets.
     fn read_numbers_from_buckets(&self, overlay: &TransactionOverlay) -> Result<Vec<i64>> {
         let mut below = self.next_below;
         if below.rem_euclid(TASKS_PER_BUCKET) == 0 {
@@ -146,7 +146,7 @@ impl NewestFirstRows {
     }
 }
 
-/// All numbers of a bucket, the greatest first.
+/// Returns all numbers of a bucket, highest first.
 fn numbers_in_bucket(bucket: i64) -> impl Iterator<Item = i64> {
     let first = bucket * TASKS_PER_BUCKET;
     (first..first + TASKS_PER_BUCKET).rev()

@@ -1,4 +1,4 @@
-//! Walks through many orders, a piece at a time. What a piece brought is forgotten before the next.
+//! Scans many orders in chunks. The cache is cleared between chunks.
 
 use std::ops::Bound;
 
@@ -18,12 +18,12 @@ use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
 
-/// The orders of a path and a tenant, by key.
+/// Scan of the orders of a path and tenant, by key.
 pub(super) struct OrderScan<'a> {
     overlay: &'a TransactionOverlay,
     path: &'a PathFilter,
     tenant: Option<&'a Tenant>,
-    /// From where on, and up to where.
+    /// Remaining range of keys.
     from: Bound<Member>,
     to: String,
     chunk: ChunkSize,
@@ -46,7 +46,7 @@ impl<'a> OrderScan<'a> {
         Self { overlay, path, tenant, from, to, chunk: ChunkSize::for_limit(wanted), is_exhausted: false }
     }
 
-    /// The next ones, with their tasks looked at. There may be more even if these are none.
+    /// Reads the next orders and fetches their tasks. There may be more even if these are empty.
     pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<Order>>> {
         if self.is_exhausted {
             return Ok(None);
@@ -93,7 +93,7 @@ fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Orde
     Ok(orders)
 }
 
-/// Whether an order runs is told by its task.
+/// Sets whether each order runs, which its task shows.
 fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Vec<Order>> {
     let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task).collect();
     overlay.prefetch_active_tasks(&tasks)?;
@@ -104,7 +104,7 @@ fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Re
     Ok(orders)
 }
 
-/// Where all orders stand: chain and node of each.
+/// Scan of all orders for their chain and current node.
 pub(super) struct OrderNodeScan<'s> {
     overlay: &'s TransactionOverlay,
     after: Member,

@@ -1,4 +1,4 @@
-//! Reading orders and chains.
+//! Reads of orders and chains.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +20,7 @@ use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::store_state::StoreState;
 
-/// What there is to know of all orders and queues together.
+/// Reads chains, rules and the task id namespace, which views of orders and queues need.
 pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<Surroundings> {
     let realm = CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"));
     overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), realm])?;
@@ -52,7 +52,7 @@ pub(crate) fn list_orders(
 ) -> Result<OrderPage> {
     let mut page = OrderPaging::new(limit, store_state.extent());
     let mut viewer = OrderViewBuilder::new(overlay)?;
-    // One more than is wanted tells whether there is more.
+    // One more than requested shows whether there is a next page.
     let mut walk = OrderScan::new(overlay, path, tenant, after, limit.saturating_add(1));
     while let Some(piece) = walk.next_chunk()? {
         if !viewer.build_views(piece)?.into_iter().all(|view| page.take(view)) {
@@ -62,7 +62,7 @@ pub(crate) fn list_orders(
     Ok(page.page())
 }
 
-/// All orders of a path without their values, so that what is held does not grow with those.
+/// Lists all orders of a path without their values, to limit memory.
 pub(crate) fn list_all_orders(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
@@ -79,7 +79,7 @@ pub(crate) fn list_all_orders(
     Ok(page)
 }
 
-/// Makes views of orders, a piece at a time.
+/// Builds views of orders in chunks.
 struct OrderViewBuilder<'s> {
     overlay: &'s TransactionOverlay,
     environment: Surroundings,
@@ -118,12 +118,12 @@ impl<'s> OrderViewBuilder<'s> {
     }
 }
 
-/// The task of an order's step.
+/// Reads the task of an order's current step.
 fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<Live>> {
     order.task.map_or(Ok(None), |task| overlay.read_active_task(task))
 }
 
-/// The tasks that suspended these orders, and what they said.
+/// Reads the tasks that suspended these orders, with their errors.
 fn read_halting_tasks(
     overlay: &TransactionOverlay,
     orders: &[Order],
@@ -151,7 +151,7 @@ pub(crate) fn read_statistics(
     Ok((sum, store_state.extent()))
 }
 
-/// What the statistics look at in an order.
+/// Returns the columns of an order that statistics use.
 fn statistics_columns(order: &Order, task: Option<&Live>) -> OrderColumns {
     let waits = |live: &Live| live.phase.code() <= Phase::Ready.code();
     OrderColumns {

@@ -1,4 +1,4 @@
-//! The names of queues, each looked up once, however many tasks are looked at.
+//! Cache of queue names for listings.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::codec::decimal_field;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
 
-/// What a queue is called.
+/// Handler, tenant and kind of a queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueueName {
     pub(super) handler: HandlerName,
@@ -23,7 +23,7 @@ pub(super) struct QueueName {
 pub(super) struct QueueNameCache(HashMap<QueueId, QueueName>);
 
 impl QueueNameCache {
-    /// Sees to it that these are known.
+    /// Reads the uncached ones of these queues.
     pub(super) fn resolve(
         &mut self,
         overlay: &TransactionOverlay,
@@ -45,7 +45,7 @@ impl QueueNameCache {
     }
 }
 
-/// What is to be looked at of queues.
+/// Returns the rows to fetch for queues.
 pub(super) fn queue_fetches(queues: &[QueueId]) -> Vec<CacheFetch> {
     let row = |id: &QueueId| {
         let field = decimal_field(*id);
@@ -54,7 +54,7 @@ pub(super) fn queue_fetches(queues: &[QueueId]) -> Vec<CacheFetch> {
     queues.iter().flat_map(row).collect()
 }
 
-/// Looks at these queues, and then at their handlers.
+/// Fetches these queues, and then their handlers.
 pub(super) fn prefetch_queues_and_handlers(overlay: &TransactionOverlay, queues: &[QueueId]) -> Result<()> {
     overlay.fetch(queue_fetches(queues))?;
     let mut handlers = Vec::new();

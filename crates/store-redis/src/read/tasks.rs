@@ -20,13 +20,13 @@ use crate::overlay::{
 use crate::rows;
 use crate::script;
 
-/// A task by its whole public name: the uuid alone is not enough.
+/// Reads a task by its full public id: the uuid alone does not match.
 pub(crate) fn read_task(overlay: &TransactionOverlay, id: &TaskId) -> Result<Option<Task>> {
     let Some(seq) = seq_of(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
     Ok(read_tasks_with_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
 }
 
-/// These tasks with their attempts, wherever they lie, in this order.
+/// Reads active or archived tasks with their attempts, in this order.
 pub(super) fn read_tasks_with_attempts(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     let attempts = seqs.iter().map(|seq| CacheFetch::Table(Table::Attempts(*seq)));
     prefetch_tasks(overlay, seqs, attempts.collect())?;
@@ -37,7 +37,7 @@ pub(super) fn read_tasks_with_attempts(overlay: &TransactionOverlay, seqs: &[Tas
     Ok(tasks)
 }
 
-/// The same without their attempts.
+/// Reads active or archived tasks without their attempts.
 pub(super) fn read_tasks_without_attempts(
     overlay: &TransactionOverlay,
     seqs: &[TaskSeq],
@@ -55,7 +55,7 @@ pub(super) fn read_tasks_without_attempts(
     Ok(tasks)
 }
 
-/// The first lanes of an object in which somebody stands.
+/// Reads the first non-empty lanes of an object.
 pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let Some(all) = pointsman_store::lanes_of(object) else { return Ok(vec![]) };
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
@@ -77,7 +77,7 @@ pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumb
     heads.into_iter().zip(waiting_counts).map(lane).collect()
 }
 
-/// Looks at these tasks, and then at all that they are named by.
+/// Fetches these tasks, and then the rows that their names come from.
 fn prefetch_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<CacheFetch>) -> Result<()> {
     let row = |seq: &TaskSeq| {
         let (bucket, field) = bucket_and_field(*seq);
@@ -97,7 +97,7 @@ fn prefetch_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<Cach
     prefetch_names(overlay, unfinished.iter(), ended.iter())
 }
 
-/// Looks at what tasks are named by: their queues, and the events and orders of unfinished ones.
+/// Fetches the rows that names of tasks come from: queues, and events and orders of active ones.
 pub(super) fn prefetch_names<'t>(
     overlay: &TransactionOverlay,
     unfinished: impl Iterator<Item = &'t Live> + Clone,
@@ -118,8 +118,8 @@ pub(super) fn prefetch_names<'t>(
     queue_names::prefetch_queues_and_handlers(overlay, &queues)
 }
 
-/// The fences of those attempts that do not hold their task. Whoever has lost a task never gets it back with the same fence,
-/// so that it does not matter if somebody writes meanwhile.
+/// Lists the fences of attempts that lost their task. A lost task never gets the same fence again,
+/// so concurrent writes do not matter.
 pub(crate) fn list_lost_fences(overlay: &TransactionOverlay, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
     let seqs: Vec<TaskSeq> = held.iter().map(|(task, _)| *task).collect();
     overlay.prefetch_active_tasks(&seqs)?;
@@ -212,7 +212,7 @@ fn has_tasks(counts: &Counts) -> bool {
     ready + waiting + scheduled + running + halted + missing > 0
 }
 
-/// When the tasks were made that these queues would give next.
+/// Reads the creation times of the next tasks of these queues.
 fn read_head_creation_times<'q>(
     overlay: &TransactionOverlay,
     queues: impl Iterator<Item = &'q QueueRow>,

@@ -13,11 +13,11 @@ use crate::outbox::orphaned::{self, ObjectNames};
 use crate::overlay::{decode_list, decode_strings};
 use crate::reader::decode_server_time;
 
-/// The key that every store has.
+/// Key that every store has.
 const STORE_STATE_KEY: &str = "pointsman:point";
 /// A node that was heard of within this time lives.
 const NODE_ALIVE_WINDOW: Duration = Duration::from_secs(60);
-/// So many keys are looked at in one go.
+/// COUNT of each SCAN.
 const SCAN_COUNT: &str = "1000";
 
 impl RedisStoreCopy {

@@ -148,7 +148,7 @@ impl RedisStoreCopy {
         Ok(decode_optional_bytes(self.execute(read_store_state_command(self.overlay()))?)?.is_none())
     }
 
-    /// How far everything has come.
+    /// Reads the store state.
     fn read_store_state(&self) -> Result<StoreState> {
         decode_store_state(self.execute(read_store_state_command(self.overlay()))?)
     }
