@@ -1,9 +1,9 @@
-//! The unit of work: a program's own commands and its events, done by one script.
+//! The unit of work: commands of an application and its events, run by one script.
 //!
-//! A statement is a command of Redis, and its parameters are further words: `execute("SET", ["stock:7", 5])`. Commands are
-//! gathered while the work runs, and done together when it has. The events are left in the outboxes of their objects, as
-//! document 001 has it, so that a unit neither waits for the right to write nor keeps others from it. Redis takes nothing
-//! back: if it refuses a command (the key is of another type), those before it are done, and no event is left.
+//! A statement is a Redis command, and its parameters are further arguments: `execute("SET", ["stock:7", 5])`. Commands are
+//! collected while the work runs, and run together at its end. The events are pushed to the outboxes of their objects, as
+//! in document 001, so that a unit needs no write lock. Redis does not roll
+//! back: if it refuses a command (wrong type of a key), those before it have run, and no event is pushed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,13 +24,13 @@ use crate::outbox::encode_entry;
 use crate::overlay::{decode_integer, decode_list, decode_text_reply};
 use crate::script;
 
-/// How long it is remembered that a unit was done: longer than its answer is waited for.
+/// Time to live of the marker of a unit that has run: longer than its reply is awaited.
 const DEDUPLICATION_TTL_MS: &str = "600000";
-/// How long a unit whose answer was lost is sent again.
+/// A unit without a reply is resent for this long.
 const RESEND_WINDOW: Duration = Duration::from_secs(10);
 const RESEND_DELAY: Duration = Duration::from_millis(100);
 
-/// What begins or ends a transaction, takes the connection for itself, or concerns more than keys.
+/// Commands that control transactions or connections, or affect more than keys.
 const FORBIDDEN_COMMANDS: [&str; 20] = [
     "MULTI",
     "EXEC",
@@ -70,7 +70,7 @@ impl UnitOfWorkRunner {
 }
 
 impl Redis {
-    /// Runs `work`, and does its commands and leaves the events that it returns, all in one step. If it fails or panics,
+    /// Runs `work`, then its commands, and pushes the events that it returns, in one step. If it fails or panics,
     /// nothing has happened.
     pub async fn transact<F>(&self, work: F) -> Result<(), TransactError>
     where
@@ -122,7 +122,7 @@ fn unit_of_work_command(
     Ok(script::UNIT_OF_WORK.call_command(vec![done, keys.with_prefix("objects.with.events")], arguments))
 }
 
-/// Sends it until there is an answer: Redis knows what it has done.
+/// Resends the unit until there is a reply: the script recognises a repetition.
 fn send_until_answered(
     connection: &BlockingConnection,
     args: &CommandArgs,
@@ -146,7 +146,7 @@ fn send_until_answered(
         .map_or(Ok(()), |refused| Err(TransactError::Work(refused.into())))
 }
 
-/// The command that Redis refused, if there is one.
+/// Returns the command that Redis refused, if any.
 fn refused_command(
     answer: redis::Value,
     commands: &[CommandArgs],
@@ -165,10 +165,10 @@ fn refused_command(
     ))))
 }
 
-/// The commands of a unit of work.
+/// Collects the commands of a unit of work.
 struct CommandCollector {
     commands: Vec<CommandArgs>,
-    /// What the store's own keys begin with.
+    /// Prefix of the store's own keys, which must not be written.
     reserved_prefix: Vec<u8>,
 }
 

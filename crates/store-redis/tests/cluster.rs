@@ -1,4 +1,4 @@
-//! Several nodes on one Redis.
+//! The cluster suite: several nodes on one Redis.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "key_dump/mod.rs"]

@@ -1,4 +1,4 @@
-//! What commands are sent for: many things in one, and none for what stays as it is.
+//! Number of commands per operation: many items per command, and none for unchanged rows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ async fn open(server: &Redis) -> Arc<dyn Store> {
     Arc::new(pointsman_store_redis::Redis::open(&server.url(), BEGINNING).await.unwrap())
 }
 
-/// How often commands were called, also by scripts.
+/// Returns how often commands were called, also by scripts.
 fn count_calls(server: &Redis, names: &[&str]) -> u64 {
     let told = server.command(&["INFO", "commandstats"]).unwrap().text().unwrap();
     let calls_of = |name: &&str| -> u64 {
@@ -26,7 +26,7 @@ fn count_calls(server: &Redis, names: &[&str]) -> u64 {
     names.iter().map(calls_of).sum()
 }
 
-/// How many bytes were answered.
+/// Returns the number of bytes that the server has sent.
 fn count_sent_bytes(server: &Redis) -> u64 {
     let told = server.command(&["INFO", "stats"]).unwrap().text().unwrap();
     told.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:")).unwrap().parse().unwrap()

@@ -1,4 +1,4 @@
-//! The Redis store passes the one suite, on a real server.
+//! The conformance suite on a real server.
 
 use std::sync::{Arc, Mutex};
 

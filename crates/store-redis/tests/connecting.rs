@@ -1,4 +1,4 @@
-//! Connections to real servers of every kind, and what is said of those that are not what the URL says.
+//! Connections to real servers of every kind, and errors for servers that do not match the URL.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ async fn connected_port(url: &str) -> Result<u16, OpenError> {
     Ok(there)
 }
 
-/// Why there is no connection of either kind.
+/// Returns the error of connecting, which both kinds of connections share.
 async fn connection_error(url: &str) -> OpenError {
     let endpoint = endpoint(url);
     let there = endpoint.connect().await.err();
@@ -106,7 +106,7 @@ async fn missing_databases_and_replicas_are_refused() {
     );
 }
 
-/// Answers everyone with the same words, one after the other, and then is silent; with none it hangs up.
+/// Starts a server that sends fixed replies, and then is silent; without replies it closes the connection.
 fn fake_server(words: &'static [&'static str]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

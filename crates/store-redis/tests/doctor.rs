@@ -1,4 +1,4 @@
-//! The doctor finds what is wrong with real servers, and what it advises helps.
+//! The doctor finds problems of real servers, and its advice fixes them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use pointsman_core::store::{Registry as _, Store as _};
@@ -6,14 +6,14 @@ use pointsman_store::finding::{Finding, Verdict};
 use pointsman_store_redis::doctor::examine;
 use pointsman_testing::{Redis, RedisCluster, RedisSentinel, RedisSettings};
 
-/// What was found under a name, which must be one thing.
+/// Returns the only finding with a name.
 fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
     let found: Vec<_> = findings.iter().filter(|finding| finding.name == name).collect();
     assert_eq!(found.len(), 1, "{name}: {findings:#?}");
     found[0]
 }
 
-/// All that is not fine.
+/// Returns the names of findings that are not OK.
 fn problem_names(findings: &[Finding]) -> Vec<&'static str> {
     findings.iter().filter(|finding| finding.verdict != Verdict::Ok).map(|finding| finding.name).collect()
 }

@@ -1,4 +1,4 @@
-//! A program's own commands and its events in one step, as a unit of work has them.
+//! Units of work: commands of an application and its events in one step.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Whose turn it is to write: whoever waits gets it, the first who came first.
+//! The write lock: waiting nodes get it in order of arrival.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -9,7 +9,7 @@ const BEGIN_SCRIPT: &str = include_str!("../src/lua/begin_transaction.lua");
 const COMMIT_SCRIPT: &str = include_str!("../src/lua/commit.lua");
 const LOCK_KEYS: [&str; 5] = ["point", "told", "turn", "turn:waiting", "touched"];
 
-/// Asks for the turn; answers whether it has it.
+/// Requests the lock; returns whether it was acquired.
 fn try_acquire(client: &mut RawClient, who: &str) -> bool {
     let names = LOCK_KEYS.into_iter().chain(["turn:asked"]);
     let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
@@ -20,7 +20,7 @@ fn try_acquire(client: &mut RawClient, who: &str) -> bool {
     client.command(&words.collect::<Vec<_>>()).list()[0].number().unwrap() == 1
 }
 
-/// Hands the turn on; answers who has it then.
+/// Releases the lock; returns the next owner.
 fn release(client: &mut RawClient, who: &str) -> Option<String> {
     let names = LOCK_KEYS.into_iter().chain(["turn:wake:"]);
     let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();

@@ -1,4 +1,4 @@
-//! What belongs to tasks: their attempts, and their logs. Both lie in a key for each task that has any.
+//! Copies attempts and logs of tasks. Each task that has any has one key for them.
 
 use std::collections::HashMap;
 
@@ -20,9 +20,9 @@ use crate::lookup::parse_number;
 use crate::overlay::{CacheFetch, decode_integer, decode_strings};
 use crate::rows;
 
-/// So many rows are asked for at a time.
+/// Number of rows per fetch.
 const ROWS_PER_FETCH: i64 = 500;
-/// The names of so many tasks are found at a time: an event may hold a megabyte.
+/// Number of tasks whose ids are resolved together: their events may be large.
 const TASKS_PER_NAME_FETCH: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +31,16 @@ pub(super) enum TaskDataKind {
     Logs,
 }
 
-/// Some rows of a task that are asked for together.
+/// A request for rows of a task.
 struct TaskDataRequest {
     task: TaskSeq,
     args: CommandArgs,
-    /// Of a log, the number of the first line.
+    /// Number of the first line, for a log.
     first: i64,
     rows: i64,
 }
 
-/// Where a page begins: with the rows of this task that come after this number.
+/// Start of a page: the rows of a task after a number.
 #[derive(Clone, Copy)]
 struct PageStart {
     kind: TaskTable,
@@ -69,7 +69,7 @@ impl RedisStoreCopy {
         Ok(count)
     }
 
-    /// Those of unfinished tasks first, then those of ended ones.
+    /// Reads the data of active tasks first, then of archived ones.
     pub(super) fn read_task_data(&self, kind_of_data: TaskDataKind, after: Option<&Place>) -> Result<Page> {
         let start = PageStart::from_position(after);
         let mut page = Page::default();
@@ -87,7 +87,7 @@ impl RedisStoreCopy {
         Ok(page)
     }
 
-    /// Reads what belongs to some tasks; answers whether there is room for more.
+    /// Reads the data of some tasks; returns whether the page has room for more.
     fn read_batch(
         &self,
         kind_of_data: TaskDataKind,
@@ -107,7 +107,7 @@ impl RedisStoreCopy {
             for (ask, answer) in together.iter().zip(self.overlay().connection.execute_all(&commands)?) {
                 let resumed = kind == start.kind && ask.task == start.task;
                 for (number, row) in decode_task_data(kind_of_data, ask, answer)? {
-                    // A page may have ended in the middle of a task.
+                    // A page may end in the middle of a task.
                     if page.is_full() {
                         return Ok(false);
                     }
@@ -120,7 +120,7 @@ impl RedisStoreCopy {
         Ok(!page.is_full())
     }
 
-    /// Those of these tasks that have any, with the key and how many.
+    /// Returns the tasks that have data, with the key and the number of rows.
     fn read_task_data_sizes(
         &self,
         kind_of_data: TaskDataKind,
@@ -153,7 +153,7 @@ impl RedisStoreCopy {
         Ok(sizes)
     }
 
-    /// Where the logs of these tasks are, wherever they lie. Nothing may have been written in this transaction yet.
+    /// Returns the log keys of active or archived tasks. The transaction must not have written anything yet.
     pub(super) fn read_log_keys(&self, tasks: &[TaskSeq]) -> Result<HashMap<TaskSeq, Vec<u8>>> {
         let overlay = self.overlay();
         self.prefetch_queue_names()?;
@@ -176,20 +176,20 @@ impl RedisStoreCopy {
             for task in tasks {
                 keys.extend(overlay.read_task_id(*task)?.map(|id| (*task, overlay.keys.task_log_key(&id))));
             }
-            // Events are forgotten, and names are not.
+            // Drops cached events, and keeps cached names.
             overlay.mark_committed();
         }
         Ok(keys)
     }
 
-    /// Sees to it that the names of queues and handlers are known.
+    /// Fetches the names of queues and handlers.
     pub(super) fn prefetch_queue_names(&self) -> Result<()> {
         let tables = [Table::Texts, Table::Queues, Table::QueueCounts, Table::Handlers];
         self.overlay().fetch(tables.into_iter().map(CacheFetch::Table).collect())
     }
 }
 
-/// Asks for all rows of a task; of a log, for those behind a number, some lines at a time.
+/// Plans the requests for the rows of a task; for a log, those after a number in chunks.
 fn plan_requests(
     kind_of_data: TaskDataKind,
     task: TaskSeq,
@@ -213,7 +213,7 @@ fn plan_requests(
     }
 }
 
-/// As many together as do not bring too many rows at a time.
+/// Groups requests so that each group returns a limited number of rows.
 fn group_requests(asks: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
     let mut groups: Vec<(i64, Vec<TaskDataRequest>)> = Vec::new();
     for ask in asks {
@@ -228,7 +228,7 @@ fn group_requests(asks: Vec<TaskDataRequest>) -> Vec<Vec<TaskDataRequest>> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// The rows, each with its number within its task, in the order of these.
+/// Decodes the rows with their number within the task, in order.
 fn decode_task_data(
     kind_of_data: TaskDataKind,
     ask: &TaskDataRequest,

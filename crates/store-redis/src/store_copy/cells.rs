@@ -1,4 +1,4 @@
-//! The cells of rows that go from one store to another: how they are made, and taken one after the other.
+//! Cells of copied rows: conversion, and reading them in sequence.
 
 use std::vec::IntoIter;
 
@@ -6,12 +6,12 @@ use pointsman_core::{EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::transfer::{Cell, Row, Section};
 
-/// What a cell is made of.
+/// Conversion into a cell.
 pub(super) trait IntoCell {
     fn into_cell(self) -> Cell;
 }
 
-/// Makes a row.
+/// Builds a row of cells.
 macro_rules! copy_row {
     ($($cell:expr),+ $(,)?) => { vec![$($crate::store_copy::cells::IntoCell::into_cell($cell)),+] };
 }
@@ -77,7 +77,7 @@ impl<T: IntoCell> IntoCell for Option<T> {
     }
 }
 
-/// The cells of a row, taken one after the other.
+/// Reads the cells of a row in sequence.
 #[derive(Debug)]
 pub(super) struct RowCells {
     section: Section,
@@ -112,7 +112,7 @@ impl RowCells {
         self.optional_number()?.ok_or_else(|| self.wrong_type_fault())
     }
 
-    /// A number that may be no larger than its column is in the domain.
+    /// Reads a number that must fit its type.
     pub(super) fn bounded_number<T: TryFrom<i64>>(&mut self) -> Result<T> {
         let number = self.number()?;
         T::try_from(number).map_err(|_| self.wrong_type_fault())

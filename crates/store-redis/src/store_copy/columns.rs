@@ -1,4 +1,4 @@
-//! Rows as they go from one store to another, and what they mean here.
+//! Conversion between copied rows and stored rows.
 
 use pointsman_core::chain::NodeId;
 use pointsman_core::order::{EndedOrder, Order, Origin};
@@ -57,7 +57,7 @@ pub(super) fn decode_event_row(mut cells: RowCells) -> Result<JournaledEvent> {
     })
 }
 
-/// Its due time stands there also if it has its turn, and does not tell it any more.
+/// The due time is given separately, because the state of a locked task does not contain it.
 pub(super) fn encode_active_task_row(live: Live, due: Timestamp) -> Row {
     let lease = live.lease();
     copy_row![
@@ -290,7 +290,7 @@ pub(super) fn encode_log_line_row(task: TaskSeq, n: i64, line: LogLine) -> Row {
     copy_row![task, n, line.time, level_code(line.level), line.message]
 }
 
-/// A line, and whose it is. Its number is its place in the log.
+/// Decodes a log line and its task. Its number is its position in the log.
 pub(super) fn decode_log_line_row(mut cells: RowCells) -> Result<(TaskSeq, LogLine)> {
     let (task, _n, time) = (TaskSeq(cells.number()?), cells.number()?, cells.time()?);
     Ok((task, LogLine { time, level: level_of(cells.number()?), message: cells.text()? }))

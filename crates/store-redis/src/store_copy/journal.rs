@@ -1,4 +1,4 @@
-//! The journal, and how far everything has come.
+//! Copies the journal and the counters.
 
 use pointsman_core::{EventId, TaskSeq};
 use pointsman_store::error::{Fault, Result};
@@ -14,7 +14,7 @@ use crate::overlay::{Bytes, decode_integer, decode_journal_entries, decode_strin
 use crate::read::ChunkSize;
 use crate::rows::{self, JournaledEvent};
 
-/// Forgotten events that lie there all the same, and how many of them unfinished tasks need.
+/// Number of expired events that are still stored, and of those that active tasks need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExpiredEventCounts {
     stored: u64,
@@ -22,7 +22,7 @@ pub(super) struct ExpiredEventCounts {
 }
 
 impl RedisStoreCopy {
-    /// The one row of the section. The newest event is told by the journal: an id may have been given that no event has got.
+    /// Reads the row of counters. The newest event is read from the journal: the last assigned id may have no event.
     pub(super) fn read_counters(&mut self) -> Result<Row> {
         let store_state = self.read_store_state()?;
         let counters = store_state.counters;
@@ -80,7 +80,7 @@ impl RedisStoreCopy {
         Ok(old)
     }
 
-    /// Events that are not forgotten, and those that are but unfinished tasks need them.
+    /// Reads events that have not expired, and expired ones that active tasks need.
     pub(super) fn read_journal(&self, after: Option<&Place>) -> Result<Page> {
         let forgotten = self.read_store_state()?.counters.forgotten;
         let after = after.and_then(|place| place.first()).and_then(Cell::number);
@@ -120,7 +120,7 @@ impl RedisStoreCopy {
         ])?)
     }
 
-    /// Those of these that unfinished tasks need.
+    /// Returns the events that active tasks need.
     fn filter_needed_events(&self, events: Vec<(EventId, Bytes)>) -> Result<Vec<JournaledEvent>> {
         if events.is_empty() {
             return Ok(vec![]);
@@ -148,7 +148,7 @@ impl RedisStoreCopy {
         Ok(needed)
     }
 
-    /// Asks for the late tasks of an event, unfinished or ended.
+    /// Returns the command that reads the late tasks of an event, active or archived.
     fn late_tasks_command(&self, event: EventId) -> CommandArgs {
         let from = MemberBuilder::from_i64(event.as_i64()).finish();
         let to = end_of_prefix(&from).map_or(b"+".to_vec(), |end| [b"(", &*end].concat());

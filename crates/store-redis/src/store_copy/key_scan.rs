@@ -1,4 +1,4 @@
-//! What lies beside a store, or around it: outboxes, nodes that live, keys of others. No index tells of these keys; they
+//! Scans for keys without an index: outboxes, live nodes, keys of other stores. They
 //! are found by their names.
 
 use std::collections::HashSet;
@@ -15,13 +15,13 @@ use crate::reader::decode_server_time;
 
 /// Key that every store has.
 const STORE_STATE_KEY: &str = "pointsman:point";
-/// A node that was heard of within this time lives.
+/// A node with a heartbeat within this time is live.
 const NODE_ALIVE_WINDOW: Duration = Duration::from_secs(60);
 /// COUNT of each SCAN.
 const SCAN_COUNT: &str = "1000";
 
 impl RedisStoreCopy {
-    /// Hands out all keys whose names have this form, of this type, but those of other stores, some at a time. One may come
+    /// Calls `found` with all keys of a pattern and type except those of other stores, in batches. A key may occur
     /// twice.
     pub(super) fn for_each_key(
         &self,
@@ -36,7 +36,7 @@ impl RedisStoreCopy {
         })
     }
 
-    /// What the keys of other stores begin with that lie among ours: this one may have no prefix, and they have one.
+    /// Returns the prefixes of other stores among our keys: this store may have no prefix.
     fn other_store_prefixes(&self) -> Result<&CommandArgs> {
         if let Some(known) = self.other_prefixes.get() {
             return Ok(known);
@@ -75,7 +75,7 @@ impl RedisStoreCopy {
         }
     }
 
-    /// How many events lie in outboxes, or are in flight, and have not been journaled.
+    /// Counts the events in outboxes or in flight.
     pub(super) fn count_outbox_events(&self) -> Result<u64> {
         let (mut lists, mut events) = (HashSet::new(), 0);
         for form in ["*:events", "event.worker:*:event"] {
@@ -89,7 +89,7 @@ impl RedisStoreCopy {
         Ok(events)
     }
 
-    /// Objects with events that no server looks at, so that they stay where they are however long one runs.
+    /// Finds orphaned objects, whose events no running node would journal.
     pub(super) fn find_orphaned_objects(&self) -> Result<ObjectNames> {
         let line = decode_strings(self.execute(args![
             "LRANGE",
@@ -111,12 +111,12 @@ impl RedisStoreCopy {
         Ok(strays)
     }
 
-    /// How many things lie aside because they are no events.
+    /// Counts the set-aside entries.
     pub(super) fn count_set_aside(&self) -> Result<u64> {
         self.sum_replies(&[args!["LLEN", self.keys().with_prefix("events.set.aside")]])
     }
 
-    /// The nodes that were heard of within the last minute, by the clock of the server.
+    /// Lists nodes with a heartbeat within the last minute, by the clock of the server.
     pub(super) fn list_live_nodes(&self) -> Result<Vec<String>> {
         let now = Timestamp::from_micros(decode_server_time(self.execute(args!["TIME"])?)?);
         let nodes = self.overlay().read_all_nodes(false)?;
@@ -124,7 +124,7 @@ impl RedisStoreCopy {
         Ok(living.map(|node| node.name).collect())
     }
 
-    /// A key that a store would write to, where there is no store. Producers may have left events all the same.
+    /// Finds a key that a store would write, where there is no store. Outbox keys do not count.
     pub(super) fn find_foreign_key(&self) -> Result<Option<String>> {
         let mut strange = None;
         self.for_each_key("*", None, &mut |keys| {
@@ -139,7 +139,7 @@ impl RedisStoreCopy {
     }
 }
 
-/// Whether a key is ours, or one of the documents'. Whose turn it is may be told where there is no store yet.
+/// Returns whether a key belongs to a store. The write lock does not count: it may exist before the store.
 fn is_store_key(name: &str) -> bool {
     const NAMED: [&str; 4] =
         ["next.event.id", "events.set.aside", "sync_tasks_priority_queue", "sync_tasks_sequence"];

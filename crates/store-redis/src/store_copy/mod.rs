@@ -1,13 +1,13 @@
-//! Redis as something that is moved, or moved to.
+//! Redis as source or target of a store copy.
 //!
-//! A page is a transaction like any other, with the note how far the move has come: what it writes the tables write, so that
-//! all indexes and all keys of the documents are there as if a node had written them. Reading goes along the indexes that
-//! the tables keep, in pieces. There are no snapshots: whether somebody has written meanwhile is told by the last commit.
+//! A page is written in a normal transaction together with the progress note, through the tables, so that
+//! all indexes and documented keys exist as if a node had written them. Reads follow the indexes that
+//! the tables maintain, in chunks. There are no snapshots: the last commit version shows whether a peer has written.
 //!
-//! - `cells.rs` and `columns.rs` are how rows go from store to store.
-//! - `read.rs` reads what is small or lies in an order, `journal.rs` events, `tasks.rs` tasks, `of_tasks.rs` their attempts
-//!   and logs, `objects.rs` objects; `write.rs` writes all of it.
-//! - `around.rs` looks for what lies beside: outboxes, nodes that live, keys of others.
+//! - `cells.rs` and `columns.rs` convert rows.
+//! - `read.rs` reads small tables and index ranges, `journal.rs` events, `tasks.rs` tasks, `attempts_and_logs.rs` attempts
+//!   and logs, `objects.rs` objects; `write.rs` writes all of them.
+//! - `key_scan.rs` scans for outboxes, live nodes and keys of other stores.
 
 mod attempts_and_logs;
 mod cells;
@@ -42,22 +42,22 @@ use crate::store_state::StoreState;
 use crate::tables::RedisTables;
 use crate::{check_layout, initial_texts};
 
-/// So many objects are named in a message.
+/// Maximum number of objects named in a message.
 const MAX_LISTED_OBJECTS: usize = 3;
 
-/// A store on Redis that no node works on.
+/// A store on Redis that is copied, while no node uses it.
 pub struct RedisStoreCopy {
     tables: RedisTables,
-    /// The last commit when it was opened, or by which it wrote last.
+    /// The last commit when it was opened, or the last own commit.
     last_commit: Point,
     cached_counts: CachedCounts,
-    /// Objects that were read ahead.
+    /// The collected partition of objects.
     read_ahead: Option<CollectedPartition>,
-    /// What the keys of other stores begin with that lie among ours.
+    /// Prefixes of other stores among our keys.
     other_prefixes: OnceCell<CommandArgs>,
 }
 
-/// What is found only by looking through much. It holds until something is written.
+/// Expensive counts, cached until something is written.
 #[derive(Debug, Default)]
 struct CachedCounts {
     rows_by_section: HashMap<Section, u64>,
@@ -65,7 +65,7 @@ struct CachedCounts {
     external_objects: Option<u64>,
 }
 
-/// What a Redis is opened for.
+/// Role of the store in the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CopyRole {
     Source,
@@ -73,12 +73,12 @@ enum CopyRole {
 }
 
 impl RedisStoreCopy {
-    /// A store to be moved, which no node works on.
+    /// Opens a store as the source; no node may use it.
     pub fn source(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
-    /// A place to move to, where no node works either. A store is laid out if there is none.
+    /// Opens a store as the target, and creates it if there is none; no node may use it.
     pub fn target(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
@@ -133,7 +133,7 @@ impl RedisStoreCopy {
         self.overlay().connection.execute(args)
     }
 
-    /// Asks for numbers, and adds them up.
+    /// Returns the sum of the integer replies.
     fn sum_replies(&self, commands: &[CommandArgs]) -> Result<u64> {
         let answers =
             if commands.is_empty() { vec![] } else { self.overlay().connection.execute_all(commands)? };
@@ -153,7 +153,7 @@ impl RedisStoreCopy {
         decode_store_state(self.execute(read_store_state_command(self.overlay()))?)
     }
 
-    /// The first that is asked once both stores are open: the other may have been laid out beside this one meanwhile.
+    /// Reads the progress note. It is called first after both stores are open, so the prefixes of other stores are read again.
     fn read_copy_note(&mut self) -> Result<Option<String>> {
         self.other_prefixes = OnceCell::new();
         self.overlay().clear();
@@ -165,7 +165,7 @@ impl RedisStoreCopy {
     }
 }
 
-/// The names of objects, of which only the first are told.
+/// Formats the names of objects, of which only the first are listed.
 fn list_object_names(objects: &ObjectNames) -> String {
     let names: Vec<_> =
         objects.iter().take(MAX_LISTED_OBJECTS).map(|name| String::from_utf8_lossy(name)).collect();
@@ -175,7 +175,7 @@ fn list_object_names(objects: &ObjectNames) -> String {
     }
 }
 
-/// What a fault means to whoever moves.
+/// Converts a fault into the error of the store API.
 fn to_store_error(fault: Fault) -> StoreError {
     error::store_error_from_fault(&fault)
 }

@@ -1,9 +1,9 @@
-//! Objects. They lie in a hash, which is in no order; so they are read in parts, by a hash of their own: all of a part are
-//! collected and sorted, and handed out. However often that is broken off, whatever the server does meanwhile, each comes
+//! Copies objects. Their table has no order, so they are read in partitions by a hash of their field: each partition is
+//! collected, sorted and returned in pages. Even after interruptions each object is returned
 //! once.
 //!
-//! An object that has had events before there was a store here is known only by `OBJ:last.event.id`. Those come after the
-//! others. A name with a slash may be that of two: of the default tenant's object, and of another tenant's.
+//! An object that had events before the store existed has only `OBJ:last.event.id`. Those external objects follow the
+//! stored ones. A name with a slash may mean two objects: one of the default tenant, and one of another tenant.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,24 +20,24 @@ use crate::keys::{Table, object_field, parse_object_field};
 use crate::overlay::{decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
 
-/// So many objects are meant to be in a part.
+/// Target number of objects per partition.
 const OBJECTS_PER_PARTITION: u64 = 100_000;
-/// So many are asked for at a time.
+/// COUNT of each HSCAN.
 const SCAN_COUNT: &str = "1000";
 const LAST_EVENT_ID_SUFFIX: &[u8] = b":last.event.id";
-/// No text begins so.
+/// Sorts after all fields: no UTF-8 text begins with it.
 const AFTER_ALL_FIELDS: &[u8] = &[0xff];
 
-/// A part of the objects.
+/// A partition of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ObjectPartition {
-    /// Of those that are known by their last event alone.
+    /// Partition of external objects, which have only a last event id.
     is_external: bool,
     number: u64,
     partition_count: u64,
 }
 
-/// A part that was collected: objects by field.
+/// A collected partition: objects by field.
 #[derive(Debug)]
 pub(super) struct CollectedPartition {
     partition: ObjectPartition,
@@ -49,7 +49,7 @@ impl ObjectPartition {
         Self { is_external, number: 0, partition_count: objects.div_ceil(OBJECTS_PER_PARTITION).max(1) }
     }
 
-    /// Where a page begins, and behind which object.
+    /// Decodes the position of a page: the partition, and the last returned field.
     fn from_position(place: &Place) -> Result<(Self, Vec<u8>)> {
         let [Cell::Number(heard), Cell::Number(number), Cell::Number(of), Cell::Bytes(field)] =
             place.as_slice()
@@ -78,7 +78,7 @@ impl ObjectPartition {
     }
 }
 
-/// FNV-1a: it must be the same whoever goes on with a move.
+/// FNV-1a: must be stable, because another process may resume a copy.
 fn fnv1a(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
@@ -129,7 +129,7 @@ impl RedisStoreCopy {
                 (true, _) => ObjectPartition { number: part.number + 1, ..part },
                 (false, false) => ObjectPartition::first(true, self.count_external_objects()?),
                 (false, true) => {
-                    // Whoever asks once more need not have anything collected again.
+                    // The next call must not collect anything again.
                     page.place = part.position(AFTER_ALL_FIELDS);
                     self.read_ahead = Some(shelf);
                     return Ok(page);
@@ -153,7 +153,7 @@ impl RedisStoreCopy {
         Ok(CollectedPartition { partition: part, objects })
     }
 
-    /// Hands out all that lie in the hash. One may come twice.
+    /// Calls `take` with all stored objects. One may occur twice.
     fn for_each_stored_object(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
@@ -175,7 +175,7 @@ impl RedisStoreCopy {
         }
     }
 
-    /// Hands out all that are known by their last event alone. One may come twice.
+    /// Calls `take` with all external objects. One may occur twice.
     fn for_each_external_object(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         self.for_each_key("*:last.event.id", Some("string"), &mut |keys| {
             let readings: Vec<CommandArgs> = keys.iter().map(|key| self.object_fields_of_key(key)).collect();
@@ -190,7 +190,7 @@ impl RedisStoreCopy {
                 let known = kept.iter().any(|row| *row != redis::Value::Nil);
                 let id =
                     decode_optional_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
-                // What is no id tells nothing of an object.
+                // An invalid id is no object.
                 let Some(last) = id.filter(|_| !known) else { continue };
                 let packed = rows::encode_object(&Object { number: 0, last, sent: vec![] }, EventId::ZERO);
                 fields.into_iter().try_for_each(|field| take(field, packed.clone()))?;
@@ -199,7 +199,7 @@ impl RedisStoreCopy {
         })
     }
 
-    /// The objects that a key may tell the last event of.
+    /// Returns the fields of the objects that a last event id key may belong to.
     fn object_fields_of_key(&self, key: &[u8]) -> CommandArgs {
         let name = self.keys().without_prefix(key).and_then(|name| name.strip_suffix(LAST_EVENT_ID_SUFFIX));
         let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else { return vec![] };

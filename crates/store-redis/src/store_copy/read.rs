@@ -1,4 +1,4 @@
-//! Reading rows: of small tables all at once, of the others along an index.
+//! Reads rows: small tables at once, others along an index.
 
 use std::ops::Bound;
 
@@ -23,17 +23,17 @@ use crate::read::ChunkSize;
 use crate::rows::{self, NodeRow, decode_text};
 use crate::tables::schedules::StoredSchedule;
 
-/// What a store keeps for itself.
+/// Texts that are not copied.
 const EXCLUDED_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN_TEXT, NOTE];
 
-/// A handler as it lies in its table, with its definition as it was written: another version may know more of it.
+/// A stored handler with its raw definition: another version may have more fields.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RawHandler {
     pub(super) def: Box<RawValue>,
     pub(super) defined: bool,
 }
 
-/// The same of a chain.
+/// A stored chain with its raw definition.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RawChain {
     pub(super) chain: Box<RawValue>,
@@ -41,7 +41,7 @@ pub(super) struct RawChain {
     pub(super) state: Box<RawValue>,
 }
 
-/// Finds the rows that members of an index tell of, one for each.
+/// Reads the rows of index members, one for each.
 type RowFetcher<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<Row>>;
 
 impl RedisStoreCopy {
@@ -81,7 +81,7 @@ impl RedisStoreCopy {
 
     pub(super) fn read_rows(&mut self, section: Section, after: Option<&Place>) -> Result<Page> {
         if after.is_none() {
-            // What was written is looked at, and not what is remembered of it.
+            // Reads the stored rows, not cached ones.
             self.overlay().clear();
         }
         match section {
@@ -120,7 +120,7 @@ impl RedisStoreCopy {
         }
     }
 
-    /// All rows of a small table, by field.
+    /// Reads all rows of a small table, sorted by field.
     fn read_sorted_table(&self, table: Table) -> Result<Vec<(String, Bytes)>> {
         let found = self.overlay().read_table(table)?;
         let mut rows: Vec<(String, Bytes)> =
@@ -187,7 +187,7 @@ impl RedisStoreCopy {
         files.map(|(key, digest)| Ok(copy_row![key, decode_text(&digest)?])).collect()
     }
 
-    /// Of those that had not left it is not told when they were heard of: where they are moved to they are not.
+    /// The last heartbeat of live nodes is not copied: they are not live on the target.
     fn read_nodes(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Nodes)? {
@@ -214,7 +214,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    /// They are few: people do them.
+    /// Reads all audit entries at once: they are few.
     fn read_audit_entries(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for (n, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
@@ -225,7 +225,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    /// Rows along an index, some at a time.
+    /// Reads rows along an index in chunks.
     fn read_along_index(&self, index: &Index, after: Option<&Place>, fetch: RowFetcher<'_>) -> Result<Page> {
         let mut after = match after.and_then(|place| place.first()) {
             Some(Cell::Bytes(member)) => Some(member.clone()),
@@ -315,7 +315,7 @@ fn missing_row_fault() -> Fault {
     Fault::damaged("an index names a row that does not exist")
 }
 
-/// A page of rows that are all there; its place is how many came before.
+/// Returns a page of these rows; its position is the number of rows before it.
 fn page_of_rows(rows: Vec<Row>, after: Option<&Place>) -> Page {
     let before = after.and_then(|place| place.first()).and_then(Cell::number).unwrap_or(0);
     let mut page = Page::default();

@@ -1,4 +1,4 @@
-//! Tasks, unfinished and ended, in the order of their numbers.
+//! Copies tasks, active and archived, by number.
 
 use std::ops::Bound;
 
@@ -16,9 +16,9 @@ use crate::lookup::{bucket_of_task, parse_number};
 use crate::overlay::{Bytes, ScanOrder, decode_list, decode_optional_bytes, decode_strings};
 use crate::rows;
 
-/// So many buckets are asked for at a time.
+/// Number of buckets per fetch.
 const BUCKETS_PER_FETCH: usize = 256;
-/// So many tasks are looked at together: one may hold a megabyte.
+/// Number of tasks per batch: one may be large.
 const TASKS_PER_BATCH: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl RedisStoreCopy {
         Ok(page)
     }
 
-    /// Hands out the numbers of all tasks of a kind from this one on, in their order, some of one bucket at a time, as long
-    /// as more are wanted; answers whether they still are.
+    /// Calls `take` with the numbers of all tasks of a table from this one on, in order and in batches of one bucket, as long
+    /// as it returns true; returns the last result.
     pub(super) fn for_each_task_batch(
         &self,
         kind: TaskTable,
@@ -121,7 +121,7 @@ impl RedisStoreCopy {
         members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }
 
-    /// The rows of tasks that lie in one bucket.
+    /// Reads the rows of tasks of one bucket.
     fn fetch_task_rows(&self, kind: TaskTable, tasks: &[TaskSeq]) -> Result<Vec<Bytes>> {
         let Some(first) = tasks.first() else { return Ok(vec![]) };
         let mut args = args!["HMGET", self.keys().table_key(&kind.bucket_table(bucket_of_task(*first)))];

@@ -1,4 +1,4 @@
-//! Writing rows: a page and its note in one transaction.
+//! Writes rows: a page and its progress note in one transaction.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -31,7 +31,7 @@ use crate::store_state::StoreState;
 use crate::tables::schedules::StoredSchedule;
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
-/// The number of an event that is forgotten, though it lies there still.
+/// Number of an expired event that is still stored.
 const NO_EVENT_NUMBER: i64 = -1;
 
 impl RedisStoreCopy {
@@ -44,7 +44,7 @@ impl RedisStoreCopy {
         })
     }
 
-    /// All is there: what hangs on all of it is set, and the note goes.
+    /// Finishes the copy: sets derived counters and deletes the progress note.
     pub(super) fn finish_copy(&mut self) -> Result<bool> {
         self.run_in_transaction(|store| {
             let next_due = store.tables.earliest_due()?;
@@ -54,7 +54,7 @@ impl RedisStoreCopy {
         })
     }
 
-    /// False if somebody else has written since: then nothing is.
+    /// Runs `write` in a transaction; returns false without writing if a peer has committed.
     fn run_in_transaction(&mut self, write: impl FnOnce(&Self) -> Result<()>) -> Result<bool> {
         if !self.tables.begin_copy_page(self.last_commit)? {
             return Ok(false);
@@ -71,7 +71,7 @@ impl RedisStoreCopy {
         Ok(true)
     }
 
-    /// A commit is taken however full the server is, so that nodes can work off what there is. A move would fill it.
+    /// Commits are allowed even if memory is full, so that nodes can process stored work. A copy must check by itself.
     fn check_memory(&self) -> Result<()> {
         let info = decode_text_reply(self.execute(args!["INFO", "memory"])?)?;
         match MemoryUsage::parse(&info).describe_full() {
@@ -117,7 +117,7 @@ impl RedisStoreCopy {
         }
     }
 
-    /// Events are counted as they come, and so are the numbers of what else is numbered here.
+    /// Writes the counters; numbers of events, queues and audit entries are counted as their rows arrive.
     fn write_counters(&self, mut row: RowCells) -> Result<()> {
         let (realm, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
         let (last, forgotten) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
@@ -156,7 +156,7 @@ impl RedisStoreCopy {
         Ok(())
     }
 
-    /// Where nothing is remembered, forgotten events may lie all the same.
+    /// Deletes the journal of an empty target: expired events may still be stored.
     fn delete_journal_remains(&self) -> Result<()> {
         for mark in self.overlay().read_members(
             &Index::EventNumberSamples,
@@ -295,7 +295,7 @@ impl RedisStoreCopy {
         self.tables.put_attempt(&AttemptRow { task, number, started, ended, end, error: error.as_deref() })
     }
 
-    /// Lines come in the order of their tasks, and of their numbers.
+    /// Writes log lines, which arrive ordered by task and number.
     fn write_log_lines(&self, rows: impl Iterator<Item = Result<RowCells>>) -> Result<()> {
         let mut logs: BTreeMap<TaskSeq, Vec<LogLine>> = BTreeMap::new();
         for row in rows {
@@ -342,7 +342,7 @@ impl RedisStoreCopy {
     }
 }
 
-/// JSON as it was written.
+/// Wraps JSON without changing it.
 fn raw_json(json: String) -> Result<Box<RawValue>> {
     RawValue::from_string(json).map_err(Fault::damaged)
 }

@@ -1,4 +1,4 @@
-//! A wire on which something happens to one command of one kind: it is held up, its answer is held up, or its answer is lost.
+//! A proxy that injects a fault into one call of a script: it delays the command or its reply, or loses the reply.
 //!
 //! Commands are known by the hash of their script, which stands at their beginning; each is written in one go.
 
@@ -11,18 +11,18 @@ use std::thread;
 
 use super::{POLL_INTERVAL, TEST_TIMEOUT};
 
-/// What becomes of the command.
+/// Fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandFault {
-    /// It waits, and then goes on.
+    /// The command is delayed.
     DelayCommand,
-    /// It is done; its answer waits.
+    /// The command runs; its reply is delayed.
     DelayReply,
-    /// It is done; its answer is lost, and the connection ends. Others wait.
+    /// The command runs; its reply is lost and the connection closed. New connections wait.
     LoseReply,
 }
 
-/// What the test says, and is told.
+/// A fault that waits for its command.
 struct ArmedFault {
     script: String,
     fault: CommandFault,
@@ -34,7 +34,7 @@ struct ArmedFault {
 
 type ArmedFaultSlot = Arc<Mutex<Option<ArmedFault>>>;
 
-/// A wire to a server.
+/// A proxy in front of a server.
 pub(crate) struct CommandProxy {
     address: SocketAddr,
     armed: ArmedFaultSlot,
@@ -42,24 +42,24 @@ pub(crate) struct CommandProxy {
     connect_gate: Arc<Mutex<()>>,
 }
 
-/// A trap that was set.
+/// Handle of an armed fault.
 pub(crate) struct FaultHandle {
     triggered: Receiver<()>,
     release: Sender<()>,
 }
 
 impl FaultHandle {
-    /// Waits until such a command has come.
+    /// Waits until the fault is triggered.
     pub(crate) fn wait_until_triggered(&self) {
         self.triggered.recv_timeout(TEST_TIMEOUT).expect("such a command comes");
     }
 
-    /// Whether such a command comes within a moment.
+    /// Returns whether the fault is triggered shortly.
     pub(crate) fn triggers_soon(&self) -> bool {
         self.triggered.recv_timeout(10 * POLL_INTERVAL).is_ok()
     }
 
-    /// Lets everything go on.
+    /// Ends the fault.
     pub(crate) fn release(self) {
         let _ = self.release.send(());
     }
@@ -88,7 +88,7 @@ impl CommandProxy {
         self.address
     }
 
-    /// The next command that calls this script meets this fate.
+    /// Arms a fault for the next call of a script.
     pub(crate) fn arm(&self, script: &str, fault: CommandFault) -> FaultHandle {
         let ((triggered, was_sprung), (let_go, release)) = (channel(), channel());
         let trap = ArmedFault { script: script.into(), fault, triggered, release };
@@ -97,7 +97,7 @@ impl CommandProxy {
     }
 }
 
-/// A client's connection, and the one to the server that belongs to it.
+/// A client connection and its server connection.
 struct ProxiedConnection {
     client: TcpStream,
     server: TcpStream,
@@ -182,7 +182,7 @@ impl ProxiedConnection {
     }
 }
 
-/// The trap, if this is what it waits for.
+/// Takes the armed fault if the bytes call its script.
 fn take_matching_fault(armed: &ArmedFaultSlot, said: &[u8]) -> Option<ArmedFault> {
     let mut armed = armed.lock().unwrap();
     let wanted = armed.as_ref()?.script.as_bytes();

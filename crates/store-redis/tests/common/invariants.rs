@@ -1,4 +1,4 @@
-//! The invariants of document 001 in their true form, looked at in the real keys while everything else goes on.
+//! Checks the invariants of document 001 on the real keys while a test runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,16 +9,16 @@ use super::redis_location::{RawClient, RedisLocation};
 use super::wait_until;
 
 const INVARIANTS_SCRIPT: &str = include_str!("invariants.lua");
-/// So long it lets the others go on between two looks.
+/// Pause between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What is wrong now.
+/// Returns the current violations.
 pub(crate) fn find_violations(client: &mut RawClient, at_rest: bool) -> anyhow::Result<Vec<String>> {
     let (prefix, at_rest) = (client.prefix.clone(), if at_rest { "1" } else { "0" });
     Ok(client.try_command(&["EVAL", INVARIANTS_SCRIPT, "0", &prefix, at_rest])?.texts())
 }
 
-/// Waits until all that was left is journaled, and nothing of the workers is left over.
+/// Waits until all pushed events are journaled and no worker keys remain.
 pub(crate) async fn wait_until_outbox_is_drained(location: &RedisLocation) {
     let mut client = location.connect();
     let mut found = vec![];
@@ -29,7 +29,7 @@ pub(crate) async fn wait_until_outbox_is_drained(location: &RedisLocation) {
     come.await;
 }
 
-/// Looks all the time, on a connection of its own, until it is ended.
+/// Checks the invariants continuously on its own connection.
 pub(crate) struct InvariantMonitor {
     stop: Arc<AtomicBool>,
     violations: Arc<Mutex<Vec<String>>>,
@@ -43,7 +43,7 @@ impl InvariantMonitor {
         let thread = std::thread::spawn(move || {
             let (mut client, mut looks) = (None, 0);
             while !stopped.load(Ordering::Relaxed) {
-                // A server that is away is asked again when it is back.
+                // Reconnects to a server that was down.
                 client = client.or_else(|| location.try_connect().ok());
                 match client.as_mut().map(|client| find_violations(client, false)) {
                     Some(Ok(found)) => {
@@ -63,7 +63,7 @@ impl InvariantMonitor {
         !self.violations.lock().unwrap().is_empty()
     }
 
-    /// What was wrong, and how often it has looked.
+    /// Stops; returns the violations and the number of checks.
     pub(crate) fn stop(self) -> (Vec<String>, u64) {
         self.stop.store(true, Ordering::Relaxed);
         let looks = self.thread.join().unwrap();
@@ -71,7 +71,7 @@ impl InvariantMonitor {
         (found, looks)
     }
 
-    /// Ends it; nothing was ever wrong.
+    /// Stops, and asserts that there were no violations.
     pub(crate) fn stop_and_assert_no_violations(self) {
         let (found, looks) = self.stop();
         let shown: Vec<_> = found.iter().take(10).collect();

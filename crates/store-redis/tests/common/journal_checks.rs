@@ -1,11 +1,11 @@
-//! What must be true of every journal: ids ascend, and each event names the one before it of the same object.
+//! Checks that hold for every journal: ids ascend, and `prev` names the preceding event of the same object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use pointsman_core::{Event, EventId};
 
-/// The first event of an object may name one that was there before us.
+/// The first event of an object may name one from before the store existed.
 pub(crate) fn assert_ids_and_prev_links(events: &[Arc<Event>]) {
     let mut last: HashMap<(String, String), EventId> = HashMap::new();
     for pair in events.windows(2) {

@@ -1,4 +1,4 @@
-//! Load with known contents, on a store that is maltreated meanwhile; and what must have become of it.
+//! Load with known contents for fault tests, and verification of the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,38 +24,38 @@ use super::redis_location::{RawClient, RedisLocation, outbox_event};
 use super::test_node::TestNode;
 use super::{TEST_TIMEOUT, now, wait_until};
 
-/// How soon somebody who was told that the store is not available tries again.
+/// Delay before a retry if the store is unavailable.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
-/// Beyond this they let the others go on.
+/// Pause between two actions of a producer.
 const ACTION_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The number of an actor, which no other has, and how many things it had done.
+/// Number of a producer, and number of its action.
 type ActionId = (u64, u64);
 
-/// What was answered to whom.
+/// Replies that producers and workers received.
 #[derive(Default)]
 struct ReplyLedger {
-    /// What was left has no id yet.
+    /// Acknowledged actions with the event id; pushed events have none yet.
     acknowledged: BTreeMap<ActionId, Option<EventId>>,
     /// Acknowledged while a failover could lose them: each may be missing, and none may be there twice.
     at_risk: BTreeSet<ActionId>,
-    /// Nobody knows whether these are there.
+    /// Actions without a reply: they may or may not be journaled.
     unanswered: BTreeSet<ActionId>,
-    /// Attempts that ended, as far as that was answered.
+    /// Tasks whose end was acknowledged.
     ended: BTreeSet<TaskSeq>,
 }
 
 struct LoadState {
     node: TestNode,
     node_id: NodeId,
-    /// Where the producers push.
+    /// Server that producers push to.
     location: Mutex<RedisLocation>,
     producers: Range<u64>,
     ledger: Mutex<ReplyLedger>,
     /// Counts the borders between safe and risky times; odd while a failover may lose what is acknowledged.
     failover_phase: AtomicU64,
     stop_requested: AtomicBool,
-    /// How many events were acknowledged, and how many were not.
+    /// Number of acknowledged and of refused actions.
     counts: watch::Sender<(usize, usize)>,
 }
 
@@ -94,18 +94,18 @@ impl Load {
         &self.shared.node
     }
 
-    /// How many emits and pushes were refused.
+    /// Returns the number of refused emits and pushes.
     pub(crate) fn refusals(&self) -> usize {
         self.shared.counts.borrow().1
     }
 
-    /// Waits until so many more were acknowledged.
+    /// Waits until this many more actions were acknowledged.
     pub(crate) async fn wait_for_acknowledged(&self, more: usize) {
         let target = self.shared.counts.borrow().0 + more;
         self.wait_for_counts("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
     }
 
-    /// Waits until so many more were refused.
+    /// Waits until this many more actions were refused.
     pub(crate) async fn wait_for_refused(&self, more: usize) {
         let target = self.shared.counts.borrow().1 + more;
         self.wait_for_counts("refused", |(_, refused)| refused >= target).await;
@@ -133,7 +133,7 @@ impl Load {
         self.shared.ledger.lock().unwrap().at_risk.len()
     }
 
-    /// Stops emitting and working.
+    /// Stops producers and workers.
     async fn stop(mut self) -> Self {
         self.shared.stop_requested.store(true, Ordering::Relaxed);
         for task in self.tasks.drain(..) {
@@ -142,7 +142,7 @@ impl Load {
         self
     }
 
-    /// Ends them, lets all tasks run, and compares what is there with what was answered.
+    /// Stops the loads, runs all tasks, and compares the journal with the replies.
     pub(crate) async fn stop_and_verify<const N: usize>(loads: [Self; N], location: &RedisLocation) {
         let loads = join_all(loads.map(Self::stop)).await;
         wait_until_outbox_is_drained(location).await;
@@ -173,7 +173,7 @@ impl LoadState {
         failover_phase.is_multiple_of(2) && failover_phase == self.failover_phase()
     }
 
-    /// Leaves events and emits, in turns, to one object.
+    /// Pushes and emits events to one object at random until stopped.
     async fn run_producer(self: Arc<Self>, producer: u64) {
         let (mut client, mut chance, object) =
             (None, Chance::new(producer + 1), format!("producer:{producer}"));
@@ -240,7 +240,7 @@ impl LoadState {
         }
     }
 
-    /// Claims and ends some tasks; whether there were any.
+    /// Claims and ends some tasks; returns whether there were any.
     async fn run_some_tasks(&self) -> bool {
         let (by, failover_phase) = (Claimant::Node(self.node_id), self.failover_phase());
         let claim = Claim { by, handlers: Arc::new([handler("index")].into()), max: 50 };
@@ -319,7 +319,7 @@ impl LoadState {
         assert_eq!(answered, *self.counts.borrow());
     }
 
-    /// Lets everything run, and nothing be left over.
+    /// Runs all tasks until the queues are empty.
     async fn run_all_tasks(&self) {
         wait_until("all tasks are run", async || {
             let ran = self.run_some_tasks().await;

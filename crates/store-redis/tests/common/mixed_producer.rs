@@ -1,4 +1,4 @@
-//! Somebody who leaves events for an object and emits to it directly, in turns: they must come in the order in which this
+//! A producer that alternately pushes events to an object and emits to it directly: they must be journaled in the order in which this
 //! was done.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use pointsman_testing::Chance;
 use super::redis_location::{RedisLocation, outbox_event};
 use super::test_node::TestNode;
 
-/// Does so many things to an object; each event's value is its number.
+/// Pushes or emits `count` events to an object; the value of each is its number.
 pub(crate) async fn push_and_emit_randomly(
     location: &RedisLocation,
     node: &TestNode,
@@ -32,7 +32,7 @@ pub(crate) async fn push_and_emit_randomly(
     }
 }
 
-/// The events of an object are these, from 0 on.
+/// Asserts that the events of an object have the values 0 to `count`.
 pub(crate) fn assert_values_in_order(events: &[Arc<Event>], object: &str, count: usize) {
     let of_object =
         events.iter().filter(|event| event.key.as_ref().is_some_and(|key| key.as_str() == object));

@@ -1,4 +1,4 @@
-//! What several tests of this store need.
+//! Helpers shared by the tests of this store.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,16 +15,16 @@ use std::time::{Duration, SystemTime};
 use pointsman_core::Timestamp;
 use tokio::time::{sleep, timeout};
 
-/// Far more than anything here takes; only a test that hangs meets it.
+/// Timeout for a hanging test.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(120);
-/// Between two looks at something that tells nobody when it changes.
+/// Interval of polling.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
 }
 
-/// Looks again until it is so.
+/// Polls until a condition holds.
 pub(crate) async fn wait_until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let looking = async {
         while !so().await {

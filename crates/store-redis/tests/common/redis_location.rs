@@ -1,8 +1,8 @@
-//! Where a store has its keys, as one sees it who knows documents 001 and 002 and nothing of the store.
+//! The keys of a store as seen by a client that knows only documents 001 and 002.
 
 use pointsman_testing::{Redis, RedisAdmin, RedisConnection, Reply, fresh_prefix, shared_redis};
 
-/// A server, and what all keys of a store begin with there.
+/// A server and the key prefix of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct RedisLocation {
     pub(crate) admin: RedisAdmin,
@@ -11,14 +11,14 @@ pub(crate) struct RedisLocation {
 }
 
 impl RedisLocation {
-    /// Under a prefix of its own on the server that tests share.
+    /// A new prefix on the server that tests share.
     pub(crate) fn on_shared_server() -> Self {
         let (admin, prefix) = (shared_redis().unwrap().clone(), fresh_prefix());
         let url = admin.url_under(&prefix);
         Self { admin, prefix, url }
     }
 
-    /// All of a server.
+    /// A whole server, without a prefix.
     pub(crate) fn on_whole_server(server: &Redis) -> Self {
         Self { admin: server.admin().clone(), prefix: String::new(), url: server.url() }
     }
@@ -37,7 +37,7 @@ impl RedisLocation {
     }
 }
 
-/// Somebody with a connection of their own, who writes plain commands. In these a word that begins with `:` is a key, to
+/// A client that sends plain commands. An argument that begins with `:` is a key, to
 /// which the prefix is added.
 #[derive(Debug)]
 pub(crate) struct RawClient {
@@ -46,7 +46,7 @@ pub(crate) struct RawClient {
 }
 
 impl RawClient {
-    /// A key behind the prefix.
+    /// Returns a key with the prefix.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
@@ -76,7 +76,7 @@ impl RawClient {
         self.command(words).texts()
     }
 
-    /// Leaves events for an object, as document 001 has it: the main event first, then its subevents.
+    /// Pushes events of an object as in document 001: the main event first, then its subevents.
     pub(crate) fn push_events<E: AsRef<[u8]>>(&mut self, object: &str, events: &[E]) {
         self.try_push_events(object, events).unwrap_or_else(|error| panic!("{error:#}"));
     }
@@ -99,7 +99,7 @@ impl RawClient {
         Ok(())
     }
 
-    /// All keys that look so, in order.
+    /// Lists the keys of a pattern, sorted.
     pub(crate) fn list_keys(&mut self, pattern: &str) -> Vec<String> {
         let pattern = self.key(pattern);
         let mut keys = self.text_replies(&["KEYS", &pattern]);
@@ -108,7 +108,7 @@ impl RawClient {
         keys
     }
 
-    /// Somebody holds an object and has an event in flight, as document 001 has it; without a heartbeat it is dead.
+    /// Makes a worker the owner of an object, optionally with an event in flight; without a heartbeat it is dead.
     pub(crate) fn set_owner(&mut self, worker: &str, object: &str, flying: Option<(&str, &str)>) {
         self.command(&["MULTI"]);
         self.command(&["SET", &format!(":{object}:event.worker"), worker]);
@@ -120,7 +120,7 @@ impl RawClient {
         self.command(&["EXEC"]);
     }
 
-    /// It lives until this is taken away.
+    /// Sets a heartbeat that does not expire.
     pub(crate) fn set_heartbeat(&mut self, worker: &str) {
         self.command(&["SET", &format!(":event.worker:{worker}:heartbeat"), "1"]);
     }
@@ -130,7 +130,7 @@ impl RawClient {
     }
 }
 
-/// An event of this type and value, as a producer writes it.
+/// Returns the JSON of an event as a producer writes it.
 pub(crate) fn outbox_event(kind: &str, value: impl std::fmt::Display) -> String {
     format!(r#"{{"type":"{kind}","value":{value}}}"#)
 }

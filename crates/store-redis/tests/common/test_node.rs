@@ -1,4 +1,4 @@
-//! A node: a store that is open, and what it has journaled.
+//! A test node: an open store, and reads of its journal.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ impl TestNode {
         Self { store: store.unwrap_or_else(|fault| panic!("the store opens: {fault}")) }
     }
 
-    /// Ends it in good order.
+    /// Closes the store.
     pub(crate) async fn close(self) {
         tokio::task::spawn_blocking(move || self.store.close()).await.unwrap();
     }
 
-    /// All that is journaled.
+    /// Reads the whole journal.
     pub(crate) async fn read_journal(&self) -> Vec<Arc<Event>> {
         let (mut after, mut events) = (EventId::ZERO, vec![]);
         loop {
@@ -44,7 +44,7 @@ impl TestNode {
         }
     }
 
-    /// All that is journaled, as soon as it has so many events.
+    /// Waits until the journal has exactly this many events, and returns them.
     pub(crate) async fn wait_for_events(&self, count: usize) -> Vec<Arc<Event>> {
         let mut events = vec![];
         wait_until(&format!("{count} events"), async || {
@@ -66,7 +66,7 @@ impl TestNode {
     }
 }
 
-/// What events hold, in a few words: their values, one after the other.
+/// Returns the values of events.
 pub(crate) fn event_values(events: &[Arc<Event>]) -> Vec<&str> {
     events.iter().map(|event| event.value.as_str()).collect()
 }

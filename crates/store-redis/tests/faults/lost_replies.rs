@@ -1,4 +1,4 @@
-//! Commits that were done, and whose answers are lost.
+//! Commits whose replies are lost.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A wire that is cut, frozen, or loses answers.
+//! Connections that are cut, frozen, or lose replies.
 
 use std::time::Instant;
 

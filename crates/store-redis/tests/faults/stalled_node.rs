@@ -1,4 +1,4 @@
-//! A node that is stopped in the middle of a transaction, for longer than its turn lasts.
+//! A node that stalls during a transaction for longer than its write lock lasts.
 
 use std::sync::Arc;
 

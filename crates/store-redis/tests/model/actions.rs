@@ -1,4 +1,4 @@
-//! What can happen next: steps that bring things forward, and faults.
+//! Actions of the model: steps and faults.
 
 use crate::outbox::OutboxModel;
 use crate::state::{EmitState, ObjectId, Process, State, Worker, WorkerId, WorkerKeys};

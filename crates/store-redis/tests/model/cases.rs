@@ -1,4 +1,4 @@
-//! What each safeguard is for.
+//! The property that each safeguard protects.
 
 use crate::properties::{
     ACKNOWLEDGED_EMIT_IS_JOURNALED, ASSIGNED_ID_IS_USED, EMIT_FOLLOWS_EARLIER_EVENTS, EMITTED_ONCE,
@@ -8,7 +8,7 @@ use crate::properties::{
 use crate::safeguards::Safeguards;
 use crate::scope::Scope;
 
-/// A safeguard, and what breaks without it.
+/// A safeguard and the failure without it.
 pub(crate) struct SafeguardCase {
     pub(crate) name: &'static str,
     pub(crate) disable: fn(&mut Safeguards),

@@ -1,4 +1,4 @@
-//! What must always be true, and what must be reached somewhere, or else the rest would mean little.
+//! Properties that always hold, and examples that must be reachable.
 
 use stateright::Property;
 

@@ -1,4 +1,4 @@
-//! What keeps the outbox right. Each can be taken out, to see what it is for.
+//! Safeguards of the outbox. Each can be disabled to show which property it protects.
 
 /// Makes a switch of each.
 macro_rules! safeguards {

@@ -1,4 +1,4 @@
-//! How much of the world is looked at.
+//! Bounds of the explored state space.
 
 use crate::state::{
     CommitViolations, EmitState, Emitter, Event, FaultBudget, Object, ObjectId, Redis, State, Worker,

@@ -1,4 +1,4 @@
-//! What Redis does in one step: the scripts, and the `MULTI` of producers.
+//! Atomic steps of Redis in the model: the scripts, and the `MULTI` of producers.
 
 use crate::safeguards::Safeguards;
 use crate::state::{

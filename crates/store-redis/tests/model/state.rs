@@ -1,4 +1,4 @@
-//! What there is: the keys in Redis, what each process believes, and what is on its way.
+//! State of the model: keys in Redis, beliefs of processes, and commits in transit.
 //!
 //! Lists are as in Redis: `LPUSH` adds at the front of a vector, `RPOP` takes from its end.
 

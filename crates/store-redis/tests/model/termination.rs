@@ -1,4 +1,4 @@
-//! Whether every run comes to an end.
+//! Searches for runs that never terminate.
 
 use std::collections::HashMap;
 

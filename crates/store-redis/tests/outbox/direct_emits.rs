@@ -1,4 +1,4 @@
-//! Emitting directly to an object for which something was left: it stands behind that, whoever holds the object.
+//! Direct emits to an object with outbox entries: they follow those, whichever worker owns the object.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Keys that somebody else has written, or taken away: whatever becomes of that object, the others go on.
+//! Keys written or deleted by another application: other objects are not affected.
 
 use std::time::Duration;
 

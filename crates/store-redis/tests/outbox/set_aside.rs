@@ -1,4 +1,4 @@
-//! What is not an event is set aside as it came, and the object goes on.
+//! Invalid entries are set aside unchanged, and later events are journaled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

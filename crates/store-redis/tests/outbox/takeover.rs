@@ -1,4 +1,4 @@
-//! Workers that are gone, or were taken for gone: others take their objects over, with what was in flight.
+//! Workers that are dead, or seem dead: others take over their objects with the event in flight.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Two stores that are not the same are told apart.
+//! Differences between two stores are found.
 
 use pointsman_store::transfer::Section;
 use pointsman_store_conformance::moving::Lair as _;

@@ -1,4 +1,4 @@
-//! Moves that are cut off, and go on.
+//! Interrupted copies, and resuming them.
 
 use std::sync::Arc;
 

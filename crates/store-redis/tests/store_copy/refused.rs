@@ -1,4 +1,4 @@
-//! What is not moved, and what is not moved to.
+//! Sources and targets that are refused.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::transfer::{MoveError, NotReady, transfer};

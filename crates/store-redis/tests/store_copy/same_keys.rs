@@ -1,4 +1,4 @@
-//! What a move leaves on Redis is what a node would have written there, key by key.
+//! A copy writes the same keys as a node would have.
 
 use pointsman_core::store::{Ending, TaskFilter};
 use pointsman_store_conformance::moving::{Lair as _, apart, fill, plan};

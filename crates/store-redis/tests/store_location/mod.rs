@@ -1,4 +1,4 @@
-//! Where a store lies: in a file, in a database, or under a prefix of keys.
+//! Locations of stores: a SQLite file, a PostgreSQL database, or a key prefix on Redis.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
