@@ -40,8 +40,8 @@ pub enum OpenError {
     #[error("Redis at {address} {found}, and the URL says otherwise; {advice}")]
     WrongServerKind { address: String, found: String, advice: String },
     #[error(
-        "Redis at {address} is a replica of {master}, and replicas are read-only; name the master, or the sentinels that know which \
-         is the master, as in redis+sentinel://host1,host2,host3/mymaster"
+        "Redis at {address} is a replica of {master}, and replicas are read-only; name the master, or the \
+         sentinels that know which is the master, as in redis+sentinel://host1,host2,host3/mymaster"
     )]
     IsReplica { address: String, master: String },
     #[error(
@@ -49,24 +49,24 @@ pub enum OpenError {
     )]
     UnknownMaster { address: String, name: String, known_masters: String },
     #[error(
-        "no node of the cluster at {address} has slot {slot}, which has the keys of the store; wait until a failover has ended, or see \
-         `redis-cli --cluster check {address}`"
+        "no node of the cluster at {address} has slot {slot}, which has the keys of the store; wait until \
+         a failover has ended, or see `redis-cli --cluster check {address}`"
     )]
     SlotNotServed { address: String, slot: u16 },
     #[error(
-        "the store at {address} was created by a newer version of Pointsman (its layout is {found}, this version knows up to \
-         {supported}); run that version, or restore a backup made before the upgrade"
+        "the store at {address} was created by a newer version of Pointsman (its layout is {found}, this version \
+         knows up to {supported}); run that version, or restore a backup made before the upgrade"
     )]
     LayoutTooNew { address: String, found: u32, supported: u32 },
     #[error(
-        "the store at {address} was created before the first release of Pointsman (its layout is {found}, this version needs \
-         {supported}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a file, or use \
-         another prefix, as in ?prefix=pointsman:"
+        "the store at {address} was created before the first release of Pointsman (its layout is {found}, this version \
+         needs {supported}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a \
+         file, or use another prefix, as in ?prefix=pointsman:"
     )]
     LayoutTooOld { address: String, found: u32, supported: u32 },
     #[error(
-        "at {address} there is a key {key} that is not Pointsman's; name another database in the URL, or another prefix, as in \
-         ?prefix=pointsman:"
+        "at {address} there is a key {key} that is not Pointsman's; name another database in the URL, or \
+         another prefix, as in ?prefix=pointsman:"
     )]
     ForeignKey { address: String, key: String },
     #[error("Redis at {address} failed: {reason}")]

@@ -116,7 +116,7 @@ pub(super) fn default_prefix(mode: &DiscoveryMode) -> &'static str {
     }
 }
 
-/// Splits a URL into login, hosts, path and parameters. At most one `@` is allowed, so that nothing after it is a password.
+/// Splits a URL into login, hosts, path and parameters. At most one `@` is allowed, so that no password follows it.
 fn split_url(rest: &str) -> Result<(Option<&str>, &str, &str, &str), OpenError> {
     let (login, rest) = match rest.split_once('@') {
         Some((login, rest)) => (Some(login), rest),

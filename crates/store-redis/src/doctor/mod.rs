@@ -1,7 +1,7 @@
 //! Diagnoses a Redis and a store on it.
 //!
-//! Nothing of a store is touched: what is written to see how long that takes is a key of its own, which is removed at once
-//! and would go by itself. What cannot be looked at is told, and the rest is looked at all the same.
+//! The store is not changed: write latency is measured with a temporary key, which is deleted at once and would expire.
+//! A check that fails is reported, and the others run all the same.
 
 mod activity;
 mod keys;

@@ -79,9 +79,12 @@ impl RowOverlay {
 
     /// Drops cached entries that peers have written.
     pub(super) fn drop_invalidated(&mut self, touched: &InvalidationRecord) {
-        let is_old = |table: &Table| matches!(CachePolicy::for_table(table), CachePolicy::SmallTable(code) if touched.small_tables >> code & 1 == 1);
-        self.cached.retain(|table, _| !is_old(table));
-        self.complete_tables.retain(|table| !is_old(table));
+        let is_stale = |table: &Table| match CachePolicy::for_table(table) {
+            CachePolicy::SmallTable(code) => touched.small_tables >> code & 1 == 1,
+            CachePolicy::Objects | CachePolicy::Tasks(_) | CachePolicy::Never => false,
+        };
+        self.cached.retain(|table, _| !is_stale(table));
+        self.complete_tables.retain(|table| !is_stale(table));
         if let Some(objects) = self.cached.get_mut(&Table::Objects) {
             touched.objects.iter().for_each(|field| drop(objects.remove(field)));
         }

@@ -19,10 +19,9 @@ use crate::rows;
 use crate::script;
 use crate::store_state::StoreState;
 
-/// A page is not read again only because somebody has written. Events are never changed; new ones stand behind the head that
-/// was read first, where this page does not look. But those that are forgotten go, and if the mark has come into the page
-/// meanwhile, there may be holes in it that its reader would take for nothing. So the mark is looked at again behind each
-/// piece.
+/// Reads a page of the journal. Writes of peers do not make it inconsistent: events never change, and new ones follow the
+/// head that was read first. But events expire, and if the expiry position enters the page meanwhile, it may have gaps. So
+/// the position is read again after each chunk.
 pub(crate) fn read_page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
     for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
         if let Some(page) = try_read_page(&reader.overlay, read)? {
