@@ -188,7 +188,7 @@ async fn outbox_backlog_and_dead_workers_are_reported() {
     assert!(outbox.verdict == Verdict::Warning && outbox.found == "1 object has events", "{outbox:?}");
     assert_eq!(advice_of(outbox), "Start a node: it takes them.");
     assert_eq!(workers.verdict, Verdict::Warning);
-    assert_eq!(workers.found, "1 without a sign of life: killed holds user/2");
+    assert_eq!(workers.found, "1 without a heartbeat: killed holds user/2");
     for key in ["event.worker:killed:object", "event.worker:lives:object", "event.worker:lives:heartbeat"] {
         server.command(&["DEL", key]).unwrap();
     }
@@ -204,7 +204,8 @@ async fn outbox_backlog_and_dead_workers_are_reported() {
     let told = loop {
         let findings = examine(&server.url()).await;
         let aside = finding_named(&findings, "set aside");
-        if aside.found.starts_with("4 things") && finding_named(&findings, "outbox").found == "empty" {
+        if aside.found.starts_with("4 outbox entries") && finding_named(&findings, "outbox").found == "empty"
+        {
             break aside.clone();
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

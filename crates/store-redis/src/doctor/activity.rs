@@ -72,7 +72,7 @@ impl Doctor {
         match redis::cmd("LLEN").arg(&key).query_async(&mut self.connection()).await {
             Err(error) if is_wrong_type(&error) => {
                 let key = String::from_utf8_lossy(&key);
-                Ok(Err(Finding::fault(what, format!("{key} is not a list: it is somebody else's"))
+                Ok(Err(Finding::fault(what, format!("{key} is not a list: another application wrote it"))
                     .advise("Rename it: no event that is left in a list is journaled meanwhile.")))
             }
             length => length.map(Ok),
@@ -96,7 +96,7 @@ impl Doctor {
                 let (finding, live) = nodes_finding(&nodes, now);
                 (vec![finding], live)
             }
-            Err(error) => (vec![Finding::fault("nodes", format!("could not be looked at: {error}"))], 0),
+            Err(error) => (vec![Finding::fault("nodes", format!("could not be read: {error}"))], 0),
         })
     }
 
@@ -158,9 +158,8 @@ pub(super) fn is_wrong_type(error: &RedisError) -> bool {
 }
 
 fn describe_set_aside(count: u64, newest: Option<SetAsideHeader>) -> String {
-    let things =
-        if count == 1 { "thing that was left is no event" } else { "things that were left are no events" };
-    let kept = if count >= MAX_SET_ASIDE { ", and of more than these the oldest are gone" } else { "" };
+    let things = if count == 1 { "outbox entry is not an event" } else { "outbox entries are not events" };
+    let kept = if count >= MAX_SET_ASIDE { "; older ones were deleted" } else { "" };
     let newest = newest.map(|SetAsideHeader { object, reason, at }| {
         let seconds = at.split('.').next().unwrap_or_default();
         let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
@@ -175,7 +174,7 @@ fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > NODE_SILENT_SECS);
     let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
     let told = match live.len() {
-        0 => "none runs".into(),
+        0 => "none is running".into(),
         count => list_first(&format!("{count} live"), &names),
     };
     let finding = match silent.is_empty() {
@@ -196,7 +195,7 @@ fn workers_finding(dead: &[String]) -> Finding {
     match dead.len() {
         0 => Finding::ok("event workers", "none that is dead holds an object"),
         count => {
-            let found = list_first(&format!("{count} without a sign of life"), dead);
+            let found = list_first(&format!("{count} without a heartbeat"), dead);
             Finding::warning("event workers", found)
                 .advise("A node takes over what they hold within a minute. If none runs, start one.")
         }

@@ -33,7 +33,7 @@ impl Doctor {
         let prefix = self.endpoint.prefix();
         if let Some(((name, expected), found)) = foreign.first() {
             let told = format!(
-                "{prefix}{name} is a {found}, and in a store it is a {expected}: it is somebody else's"
+                "{prefix}{name} is a {found}, and in a store it is a {expected}: another application wrote it"
             );
             return Ok(vec![Finding::fault("keys", told).advise(USE_ANOTHER_DATABASE)]);
         }
@@ -44,16 +44,16 @@ impl Doctor {
             )]);
         }
         Ok(vec![match self.find_foreign_key().await? {
-            None => Finding::ok("keys", "there is no store yet; the first node makes it"),
+            None => Finding::ok("keys", "there is no store yet; the first node creates it"),
             Some(key) if is_heartbeat_key(key.strip_prefix(prefix).unwrap_or(&key)) => Finding::fault(
                 "keys",
-                "nodes work here, and there is no store: all that it held is gone, as after FLUSHALL or a start without \
-                 its file",
+                "nodes are running, but the store is gone, as after FLUSHALL or a start without the append-only \
+                 file",
             )
             .advise("Put a backup of Redis back, or start the nodes again: they begin with an empty store."),
             Some(key) => Finding::warning(
                 "keys",
-                format!("there is no store yet, but keys of somebody else, for instance {key:?}"),
+                format!("there is no store yet, but there are keys of another application, for instance {key:?}"),
             )
             .advise(USE_ANOTHER_DATABASE),
         }])

@@ -86,11 +86,10 @@ async fn run_check(
     match tokio::time::timeout(CHECK_TIMEOUT, check).await {
         Ok(Ok(found)) => findings.extend(found),
         Ok(Err(error)) => {
-            findings
-                .push(Finding::warning(name, format!("could not be looked at: {}", error_reason(&error))));
+            findings.push(Finding::warning(name, format!("check failed: {}", error_reason(&error))));
         }
         Err(_) => {
-            let found = format!("could not be looked at: no answer within {} s", CHECK_TIMEOUT.as_secs());
+            let found = format!("check failed: no reply within {} s", CHECK_TIMEOUT.as_secs());
             findings.push(Finding::fault(name, found).advise("See whether the server answers others."));
         }
     }

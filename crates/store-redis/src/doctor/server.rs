@@ -28,7 +28,7 @@ impl Doctor {
     fn connection_latency_finding(&self, way: Duration, near: bool) -> Finding {
         let encrypted = if self.endpoint.is_encrypted() { "encrypted" } else { "not encrypted" };
         let way_ms = way.as_secs_f64() * 1000.0;
-        let found = format!("{}, {encrypted}, {way_ms:.1} ms there and back", self.endpoint);
+        let found = format!("{}, {encrypted}, {way_ms:.1} ms round trip", self.endpoint);
         if !self.endpoint.is_encrypted() && !near {
             return Finding::warning("connection", found).advise(
                 "Whoever is on the way can read it. Give the server a certificate (tls-port), and let the URL begin with \
