@@ -26,7 +26,7 @@ test("redis: what is no event is told of until somebody has seen to it", async (
   await world.until("/healthz", ({ warnings }) => warnings.length === 1);
   await visit("/overview", async (page) => {
     const attention = page.getByRole("region", { name: "Needs attention" });
-    const told = attention.getByText("1 thing that was left in an outbox is no event, and was set aside", { exact: false });
+    const told = attention.getByText("1 outbox entry is not an event and was set aside", { exact: false });
     await told.waitFor();
     redis.say("DEL", "events.set.aside");
     await world.until("/healthz", ({ warnings }) => (warnings ?? []).length === 0);

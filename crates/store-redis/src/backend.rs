@@ -1,4 +1,4 @@
-//! The writer's side of Redis.
+//! The backend that the writer runs its transactions on.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::Txn;
@@ -20,7 +20,7 @@ impl RedisBackend {
 
 impl Drop for RedisBackend {
     fn drop(&mut self) {
-        self.tables.workers_leave();
+        self.tables.release_outbox_workers();
     }
 }
 
@@ -32,15 +32,15 @@ impl Backend for RedisBackend {
     }
 
     fn foresee(&mut self, foreseen: Foreseen) -> Result<()> {
-        self.tables.let_in(&foreseen)
+        self.tables.prefetch_joining_jobs(&foreseen)
     }
 
     fn go_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
-        outbox::serve(txn)
+        outbox::journal_outboxes(txn)
     }
 
     fn must_wait(&self, foreseen: &Foreseen) -> bool {
-        self.tables.is_behind(foreseen)
+        self.tables.has_outbox_backlog(foreseen)
     }
 
     fn tables(&self) -> &RedisTables {
@@ -56,10 +56,10 @@ impl Backend for RedisBackend {
     }
 
     fn explain(fault: &Fault) -> StoreError {
-        crate::error::explain(fault)
+        crate::error::store_error_from_fault(fault)
     }
 
     fn rows(&self) -> u64 {
-        self.tables.rows()
+        self.tables.written_rows()
     }
 }

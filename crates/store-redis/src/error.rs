@@ -1,115 +1,122 @@
-//! Faults of Redis, and what they mean to callers and to the person who runs it.
+//! Errors of Redis, and their meaning for callers and operators.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::{BoxError, Fault};
 use redis::{ErrorKind, RedisError};
 
-/// Why a store could not be opened, or its server no longer be reached, in words for the person who runs it.
+/// Why a store could not be opened, or its server not be reached, for an operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("the URL of Redis cannot be used: {0}")]
     BadUrl(String),
-    #[error("the URL of Redis cannot be used: `{name}` {what}")]
-    BadParameter { name: String, what: String },
-    #[error("cannot connect to Redis at {at}: {reason}; is it running, and can this machine reach it there?")]
-    Unreachable { at: String, reason: String },
+    #[error("the URL of Redis cannot be used: `{name}` {problem}")]
+    BadParameter { name: String, problem: String },
     #[error(
-        "what answers at {at} does not speak Redis's protocol ({reason}); check host and port in the URL"
+        "cannot connect to Redis at {address}: {reason}; is it running, and can this machine reach it there?"
     )]
-    NotRedis { at: String, reason: String },
-    #[error("Redis at {at} does not let the user {role} in: {reason}; {advice}")]
-    NotLetIn { at: String, role: String, reason: String, advice: String },
+    Unreachable { address: String, reason: String },
     #[error(
-        "Redis at {at} cannot be talked to as the URL asks for: {reason}; check sslmode, sslrootcert, sslcert and sslkey \
+        "the server at {address} does not speak the Redis protocol ({reason}); check host and port in the URL"
+    )]
+    NotRedis { address: String, reason: String },
+    #[error("Redis at {address} refused the login of user {role}: {reason}; {advice}")]
+    AccessDenied { address: String, role: String, reason: String, advice: String },
+    #[error(
+        "no trusted TLS connection to Redis at {address}: {reason}; check sslmode, sslrootcert, sslcert and sslkey \
          in the URL, and the certificate of the server"
     )]
-    NotTrusted { at: String, reason: String },
+    TlsFailed { address: String, reason: String },
     #[error(
-        "there is no database {database} at {at}; name a smaller number in the URL, or raise `databases` in the \
+        "there is no database {database} at {address}; name a smaller number in the URL, or raise `databases` in the \
          configuration of the server"
     )]
-    NoDatabase { at: String, database: u32 },
-    #[error("Redis at {at} has version {found}, and 7.0 or newer is needed; upgrade it, or name another")]
-    TooOld { at: String, found: String },
-    #[error("the user {role} has not the rights that it needs ({reason}); let an administrator run: {grant}")]
-    NoRight { role: String, reason: String, grant: String },
-    #[error("Redis at {at} {found}, and the URL says otherwise; {advice}")]
-    WrongKind { at: String, found: String, advice: String },
+    NoDatabase { address: String, database: u32 },
     #[error(
-        "Redis at {at} is a replica of {of}, which nobody else writes to; name that one, or the sentinels that know which \
-         is the master, as in redis+sentinel://host1,host2,host3/mymaster"
+        "Redis at {address} has version {found}, and 7.0 or newer is needed; upgrade it, or name another"
     )]
-    Replica { at: String, of: String },
-    #[error("the sentinel at {at} watches no master named {name}; name one that it knows: {known}")]
-    NoMaster { at: String, name: String, known: String },
+    ServerTooOld { address: String, found: String },
+    #[error("user {role} lacks permissions ({reason}); let an administrator run: {grant}")]
+    MissingPrivilege { role: String, reason: String, grant: String },
+    #[error("Redis at {address} {found}, and the URL says otherwise; {advice}")]
+    WrongServerKind { address: String, found: String, advice: String },
     #[error(
-        "no node of the cluster at {at} has slot {slot}, where our keys are; wait until a failover has ended, or see \
-         `redis-cli --cluster check {at}`"
+        "Redis at {address} is a replica of {master}, and replicas are read-only; name the master, or the \
+         sentinels that know which is the master, as in redis+sentinel://host1,host2,host3/mymaster"
     )]
-    NotServed { at: String, slot: u16 },
+    IsReplica { address: String, master: String },
     #[error(
-        "the store at {at} was made by a newer version of Pointsman (its layout is {found}, this version knows up to \
-         {known}); run that version, or restore a backup made before the upgrade"
+        "the sentinel at {address} watches no master named {name}; name one that it knows: {known_masters}"
     )]
-    Newer { at: String, found: u32, known: u32 },
+    UnknownMaster { address: String, name: String, known_masters: String },
     #[error(
-        "the store at {at} was made before the first release of Pointsman (its layout is {found}, this version needs \
-         {known}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a file, or use \
+        "no node of the cluster at {address} has slot {slot}, which has the keys of the store; wait until \
+         a failover has ended, or see `redis-cli --cluster check {address}`"
+    )]
+    SlotNotServed { address: String, slot: u16 },
+    #[error(
+        "the store at {address} was created by a newer version of Pointsman (its layout is {found}, this version \
+         knows up to {supported}); run that version, or restore a backup made before the upgrade"
+    )]
+    LayoutTooNew { address: String, found: u32, supported: u32 },
+    #[error(
+        "the store at {address} was created before the first release of Pointsman (its layout is {found}, this version \
+         needs {supported}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a \
+         file, or use another prefix, as in ?prefix=pointsman:"
+    )]
+    LayoutTooOld { address: String, found: u32, supported: u32 },
+    #[error(
+        "at {address} there is a key {key} that is not Pointsman's; name another database in the URL, or \
          another prefix, as in ?prefix=pointsman:"
     )]
-    Older { at: String, found: u32, known: u32 },
-    #[error(
-        "at {at} there is a key {key} that is not Pointsman's; name another database in the URL, or another prefix, as in \
-         ?prefix=pointsman:"
-    )]
-    NotOurs { at: String, key: String },
-    #[error("Redis at {at} cannot do now what is needed: {reason}")]
-    Failed { at: String, reason: String },
-    #[error("what Redis holds cannot be understood: {0}")]
+    ForeignKey { address: String, key: String },
+    #[error("Redis at {address} failed: {reason}")]
+    OpenFailed { address: String, reason: String },
+    #[error("data of the store in Redis is damaged: {0}")]
     Damaged(String),
 }
 
-/// The codes of all that a server refused, in the order of the commands.
-pub(crate) fn codes(error: &RedisError) -> Vec<String> {
+/// Returns the error codes of a server error, in the order of the commands.
+pub(crate) fn error_codes(error: &RedisError) -> Vec<String> {
     let said = error.clone().into_server_errors();
     said.iter().flat_map(|all| all.iter()).map(|(_, said)| said.code().to_string()).collect()
 }
 
-/// What a server says when another one has our keys now, or when this one has not got them yet.
-const ELSEWHERE: [&str; 9] =
+/// Error codes of a server that does not, or not yet, have our keys.
+const RECONNECT_CODES: [&str; 9] =
     ["ASK", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOAUTH", "NOREPLICAS", "READONLY", "TRYAGAIN"];
 
-/// Whether the server is to be looked for again, on a new connection, where the same may succeed. Everything else is the
-/// command's own fault, or that of a server which will say the same again.
+/// Returns whether the server must be resolved again, on a new connection, where the same command may succeed. Other
+/// errors are caused by the command, or would be repeated by the server.
 pub(crate) fn must_reconnect(error: &RedisError) -> bool {
     let broken = matches!(error.kind(), ErrorKind::Io | ErrorKind::Parse | ErrorKind::AuthenticationFailed);
-    broken || codes(error).iter().any(|code| ELSEWHERE.contains(&code.as_str()))
+    broken || error_codes(error).iter().any(|code| RECONNECT_CODES.contains(&code.as_str()))
 }
 
-/// The same of a fault. Where there was no connection at all, another one may be had.
-pub(crate) fn is_broken(fault: &Fault) -> bool {
+/// Returns whether a fault is a connection fault, for which a new connection may help.
+pub(crate) fn is_connection_fault(fault: &Fault) -> bool {
     let Fault::Database(error) = fault else { return false };
     error.is::<OpenError>() || error.downcast_ref().is_some_and(must_reconnect)
 }
 
-/// Whether what Redis says means that its contents are damaged: a key is not of the type that we gave it, or holds what we
+/// Returns whether an error means damaged data: a key has the wrong type, or contains a value that we
 /// never wrote.
-fn is_damage(error: &BoxError) -> bool {
+fn is_damaged_data(error: &BoxError) -> bool {
     error.downcast_ref::<RedisError>().is_some_and(|error| {
-        error.kind() == ErrorKind::UnexpectedReturnType || codes(error).iter().any(|code| code == "WRONGTYPE")
+        error.kind() == ErrorKind::UnexpectedReturnType
+            || error_codes(error).iter().any(|code| code == "WRONGTYPE")
     })
 }
 
-/// What went wrong, in words that a sentence can go on after. Of what a server says that is its first sentence.
-pub(crate) fn reason(error: &RedisError) -> String {
+/// Describes an error as a part of a sentence; of a server error, its first sentence.
+pub(crate) fn error_reason(error: &RedisError) -> String {
     if error.is_timeout() {
-        return "no answer in time".into();
+        return "no reply in time".into();
     }
     let said = error.clone().into_server_errors();
     let told = match said.as_ref().and_then(|all| all.first()) {
         Some((_, said)) => {
             let words = said.details().unwrap_or_default();
-            // Where in which script it was helps nobody.
+            // The position within a script does not help an operator.
             let words = words.split(" script: ").next().unwrap_or_default();
             format!("{} {}", said.code(), words.split(". ").next().unwrap_or_default())
         }
@@ -118,36 +125,36 @@ pub(crate) fn reason(error: &RedisError) -> String {
     told.lines().next().unwrap_or_default().trim_end().trim_end_matches('.').to_string()
 }
 
-/// What a fault means to whoever asked the store.
-pub(crate) fn explain(fault: &Fault) -> StoreError {
+/// Converts a fault into the error of the store API.
+pub(crate) fn store_error_from_fault(fault: &Fault) -> StoreError {
     match fault {
         Fault::Damaged(what) => StoreError::Damaged(what.clone()),
-        Fault::Database(error) if is_damage(error) => StoreError::Damaged(describe(error)),
-        Fault::Database(error) => StoreError::Unavailable(describe(error)),
+        Fault::Database(error) if is_damaged_data(error) => StoreError::Damaged(describe_error(error)),
+        Fault::Database(error) => StoreError::Unavailable(describe_error(error)),
     }
 }
 
-/// What went wrong, in a line, whoever says it.
-pub(crate) fn describe(error: &BoxError) -> String {
-    error.downcast_ref::<RedisError>().map_or_else(|| error.to_string(), reason)
+/// Describes any error in one line.
+pub(crate) fn describe_error(error: &BoxError) -> String {
+    error.downcast_ref::<RedisError>().map_or_else(|| error.to_string(), error_reason)
 }
 
-/// A commit that Redis did not take.
+/// A commit that was refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct NotTaken(String);
+struct CommitRefused(String);
 
-pub(crate) fn refused(reason: impl Into<String>) -> Fault {
-    NotTaken(reason.into()).into()
+pub(crate) fn commit_refused(reason: impl Into<String>) -> Fault {
+    CommitRefused(reason.into()).into()
 }
 
-/// Why a store at this place could not be opened.
-pub(crate) fn unopened(at: &str, fault: Fault) -> OpenError {
+/// Converts a fault into the reason why the store could not be opened.
+pub(crate) fn open_error_from_fault(at: &str, fault: Fault) -> OpenError {
     match fault {
         Fault::Damaged(what) => OpenError::Damaged(what),
         Fault::Database(error) => match error.downcast::<OpenError>() {
             Ok(error) => *error,
-            Err(error) => OpenError::Failed { at: at.into(), reason: describe(&error) },
+            Err(error) => OpenError::OpenFailed { address: at.into(), reason: describe_error(&error) },
         },
     }
 }
@@ -156,13 +163,13 @@ pub(crate) fn unopened(at: &str, fault: Fault) -> OpenError {
 mod tests {
     use super::*;
 
-    fn said(words: &str) -> RedisError {
+    fn server_error(words: &str) -> RedisError {
         let value = redis::parse_redis_value(format!("-{words}\r\n").as_bytes()).unwrap();
         value.extract_error().unwrap_err()
     }
 
     #[test]
-    fn the_server_is_looked_for_again_where_another_may_have_our_keys() {
+    fn redirects_and_broken_connections_cause_a_reconnect() {
         for words in [
             "MOVED 6572 10.0.0.1:6379",
             "ASK 6572 10.0.0.1:6379",
@@ -174,18 +181,21 @@ mod tests {
             "NOREPLICAS Not enough good replicas to write.",
             "NOAUTH Authentication required.",
         ] {
-            assert!(must_reconnect(&said(words)) && is_broken(&said(words).into()), "{words}");
+            assert!(
+                must_reconnect(&server_error(words)) && is_connection_fault(&server_error(words).into()),
+                "{words}"
+            );
         }
         let cut = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
         let late = RedisError::from(std::io::Error::from(std::io::ErrorKind::WouldBlock));
         assert!(must_reconnect(&cut) && must_reconnect(&late));
-        assert_eq!(reason(&late), "no answer in time");
-        let gone = OpenError::Unreachable { at: "a:1".into(), reason: "refused".into() };
-        assert!(is_broken(&gone.into()));
+        assert_eq!(error_reason(&late), "no reply in time");
+        let gone = OpenError::Unreachable { address: "a:1".into(), reason: "refused".into() };
+        assert!(is_connection_fault(&gone.into()));
     }
 
     #[test]
-    fn what_a_command_is_to_blame_for_is_its_own() {
+    fn command_errors_do_not_cause_a_reconnect() {
         for (words, more) in [
             ("ERR Error running script", ""),
             (
@@ -202,18 +212,20 @@ mod tests {
                 ". Are you sure your configuration is correct?",
             ),
         ] {
-            let said = said(&[words, more].concat());
+            let said = server_error(&[words, more].concat());
             assert!(!must_reconnect(&said), "{words}");
-            assert_eq!(reason(&said), words, "its first sentence is told, and can go on");
+            assert_eq!(error_reason(&said), words, "its first sentence is told, and can go on");
         }
-        assert!(!is_broken(&Fault::damaged("a row")));
+        assert!(!is_connection_fault(&Fault::damaged("a row")));
     }
 
     #[test]
-    fn only_what_cannot_be_understood_is_damage() {
-        let told = |words: &str| explain(&said(words).into());
+    fn only_undecodable_data_counts_as_damaged() {
+        let told = |words: &str| store_error_from_fault(&server_error(words).into());
         assert!(matches!(told("WRONGTYPE Operation against a key"), StoreError::Damaged(_)));
         assert!(matches!(told("OOM command not allowed"), StoreError::Unavailable(_)));
-        assert!(matches!(explain(&Fault::damaged("a row")), StoreError::Damaged(what) if what == "a row"));
+        assert!(
+            matches!(store_error_from_fault(&Fault::damaged("a row")), StoreError::Damaged(what) if what == "a row")
+        );
     }
 }

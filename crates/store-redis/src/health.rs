@@ -1,5 +1,5 @@
-//! How the server fares: by which of its settings it could lose what it has acknowledged, and whether there is room for
-//! more. It is looked at beside the writer and kept here, so that whoever asks waits for nobody.
+//! Health of the server: settings that can lose acknowledged writes, and whether memory is
+//! nearly full. It is checked in the background and cached, so that callers do not wait.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -9,147 +9,148 @@ use pointsman_store::news::LOOK;
 use redis::aio::MultiplexedConnection;
 use tokio::time::sleep;
 
-use crate::connect::{Endpoint, line};
+use crate::connect::{Endpoint, info_line};
 use crate::keys::Keys;
-use crate::memory::Memory;
-use crate::settings::Settings;
-use crate::tables::outbox::KEPT_ASIDE;
+use crate::memory_usage::MemoryUsage;
+use crate::server_settings::ServerSettings;
+use crate::tables::outbox::MAX_SET_ASIDE;
 
-/// Memory is looked at each time, the settings once in so many looks, which is once a minute, and on each new connection.
-const SETTINGS: u64 = 120;
+/// Memory is read in each check; the settings once in this many checks (once a minute) and on each new connection.
+const CHECKS_PER_SETTINGS_READ: u64 = 120;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the last look has found.
+/// Result of the last check.
 #[derive(Debug, Default)]
-pub(crate) struct Health(Mutex<Known>);
+pub(crate) struct Health(Mutex<HealthState>);
 
 #[derive(Debug, Default)]
-struct Known {
-    /// By what acknowledged writes could be lost.
-    losing: Vec<String>,
-    /// Why nothing is taken in.
-    full: Option<String>,
-    /// How many things were left for objects that are no events.
-    aside: u64,
+struct HealthState {
+    /// Reasons why acknowledged writes could be lost.
+    data_loss_reasons: Vec<String>,
+    /// Why emits are refused, if they are.
+    full_reason: Option<String>,
+    /// Number of outbox entries that were set aside because they are not events.
+    set_aside_count: u64,
 }
 
 impl Health {
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let known = self.known();
-        let aside = match known.aside {
+        let state = self.lock_state();
+        let set_aside_count = match state.set_aside_count {
             0 => None,
-            1 => Some("1 thing that was left in an outbox is no event, and was set aside; `pointsman doctor` shows it".into()),
+            1 => Some("1 outbox entry is not an event and was set aside; `pointsman doctor` shows it".into()),
             many => {
-                let gone = if many >= KEPT_ASIDE { ", and of more than these the oldest are gone" } else { "" };
+                let gone = if many >= MAX_SET_ASIDE { "; older ones were deleted" } else { "" };
                 Some(format!(
-                    "{many} things that were left in outboxes are no events, and were set aside{gone}; `pointsman doctor` \
-                     shows the newest"
+                    "{many} outbox entries are not events and were set aside{gone}; `pointsman doctor` shows the newest"
                 ))
             }
         };
-        known.losing.iter().chain(&known.full).cloned().chain(aside).collect()
+        state.data_loss_reasons.iter().chain(&state.full_reason).cloned().chain(set_aside_count).collect()
     }
 
-    pub(crate) fn full(&self) -> Option<String> {
-        self.known().full.clone()
+    pub(crate) fn full_reason(&self) -> Option<String> {
+        self.lock_state().full_reason.clone()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_state(&self) -> MutexGuard<'_, HealthState> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Says what was not so at the last look.
-    fn may_lose(&self, losing: Vec<String>) {
-        let before = std::mem::replace(&mut self.known().losing, losing.clone());
-        if losing.is_empty() && !before.is_empty() {
-            tracing::info!("Redis is no longer set so that it could lose what it has acknowledged");
+    /// Updates the reasons and logs those that are new.
+    fn update_data_loss_reasons(&self, data_loss_reasons: Vec<String>) {
+        let before = std::mem::replace(&mut self.lock_state().data_loss_reasons, data_loss_reasons.clone());
+        if data_loss_reasons.is_empty() && !before.is_empty() {
+            tracing::info!("the settings of Redis no longer risk losing acknowledged writes");
         }
-        for reason in losing.iter().filter(|reason| !before.contains(reason)) {
-            tracing::warn!("Redis can lose what it has acknowledged: {reason}");
+        for reason in data_loss_reasons.iter().filter(|reason| !before.contains(reason)) {
+            tracing::warn!(
+                "Redis can lose acknowledged writes: {reason}; `pointsman doctor` says what to change"
+            );
         }
     }
 }
 
-/// Whoever looks, with a connection.
+/// Checks the server periodically over its own connection.
 #[derive(Debug)]
-pub(crate) struct Lookout {
+pub(crate) struct HealthMonitor {
     endpoint: Arc<Endpoint>,
     connection: Option<MultiplexedConnection>,
     health: Arc<Health>,
-    refusing: Outage,
+    emit_refusal: Outage,
 }
 
-impl Lookout {
-    /// Looks for the first time. If that fails, whoever opens the store has been told why, or will be.
-    pub(crate) async fn begin(endpoint: Arc<Endpoint>) -> Self {
-        let mut lookout =
-            Self { endpoint, connection: None, health: Arc::default(), refusing: Outage::default() };
-        lookout.look_or_wait(true).await;
-        lookout
+impl HealthMonitor {
+    /// Runs the first check. Its failure is not reported: opening the store reports the same error.
+    pub(crate) async fn start(endpoint: Arc<Endpoint>) -> Self {
+        let mut monitor =
+            Self { endpoint, connection: None, health: Arc::default(), emit_refusal: Outage::default() };
+        monitor.check_and_log_failure(true).await;
+        monitor
     }
 
     pub(crate) fn health(&self) -> Arc<Health> {
         self.health.clone()
     }
 
-    /// Looks again and again, as long as the store is open.
-    pub(crate) async fn go_on(mut self) {
+    /// Repeats the check as long as the store is open.
+    pub(crate) async fn run(mut self) {
         for looks in 1_u64.. {
             sleep(LOOK).await;
-            self.look_or_wait(looks % SETTINGS == 0).await;
+            self.check_and_log_failure(looks % CHECKS_PER_SETTINGS_READ == 0).await;
         }
     }
 
-    async fn look_or_wait(&mut self, whole: bool) {
-        if let Err(error) = self.look(whole).await {
+    async fn check_and_log_failure(&mut self, whole: bool) {
+        if let Err(error) = self.check(whole).await {
             self.connection = None;
-            tracing::debug!(%error, "how Redis fares is not known for a moment");
+            tracing::debug!(%error, "Redis health check failed; retrying");
         }
     }
 
-    async fn look(&mut self, whole: bool) -> Result<(), BoxError> {
+    async fn check(&mut self, whole: bool) -> Result<(), BoxError> {
         let whole = whole || self.connection.is_none();
         let connection = match &mut self.connection {
             Some(open) => open,
             None => self.connection.insert(self.endpoint.connect().await?),
         };
-        let (figures, losing) = match whole {
+        let (info, data_loss_reasons) = match whole {
             true => {
-                let settings = Settings::read(connection, self.endpoint.fails_over()).await?;
-                (settings.figures().to_owned(), Some(settings.durability()))
+                let settings = ServerSettings::read(connection, self.endpoint.has_failover()).await?;
+                (settings.info().to_owned(), Some(settings.data_loss_reasons()))
             }
             false => {
                 let asked = ["memory", "replication"];
                 (redis::cmd("INFO").arg(&asked).query_async::<String>(connection).await?, None)
             }
         };
-        // One that was a master tells its figures all the same when another has taken its place.
-        if line(&figures, "role") != Some("master") {
-            return Err("it is no master any more".into());
+        // A former master still answers `INFO` after a failover.
+        if info_line(&info, "role") != Some("master") {
+            return Err("the server is not a master any more".into());
         }
-        if let Some(losing) = losing {
-            self.health.may_lose(losing);
+        if let Some(data_loss_reasons) = data_loss_reasons {
+            self.health.update_data_loss_reasons(data_loss_reasons);
         }
-        let key = Keys::new(self.endpoint.prefix()).named("events.set.aside");
-        // Somebody may have made something else of it, which `doctor` tells.
-        let aside = redis::cmd("LLEN").arg(key).query_async(connection).await;
-        self.health.known().aside = aside.unwrap_or(0);
-        self.note(Memory::of(&figures).full());
+        let key = Keys::new(self.endpoint.prefix()).with_prefix("events.set.aside");
+        // The key may have the wrong type, which `pointsman doctor` reports.
+        let set_aside_count = redis::cmd("LLEN").arg(key).query_async(connection).await;
+        self.health.lock_state().set_aside_count = set_aside_count.unwrap_or(0);
+        self.update_fullness(MemoryUsage::parse(&info).describe_full());
         Ok(())
     }
 
-    fn note(&mut self, full: Option<String>) {
+    fn update_fullness(&mut self, full: Option<String>) {
         let now = Instant::now();
         match &full {
-            Some(reason) if self.refusing.failed(now).is_some() => {
-                tracing::warn!("events and orders are refused: {reason}");
+            Some(reason) if self.emit_refusal.failed(now).is_some() => {
+                tracing::warn!("memory of Redis is nearly full; emits and new orders are refused: {reason}");
             }
-            None if self.refusing.works(now).is_some() => {
-                tracing::info!("events and orders are taken in again")
+            None if self.emit_refusal.works(now).is_some() => {
+                tracing::info!("memory of Redis has room again; emits and new orders are accepted")
             }
             Some(_) | None => {}
         }
-        self.health.known().full = full;
+        self.health.lock_state().full_reason = full;
     }
 }

@@ -1,57 +1,57 @@
 //! The Redis store: any number of nodes on one Redis, a master behind sentinels, or a slot of a Redis Cluster.
 //!
 //! ```text
-//!   node ── writer ──▶ take the turn … all that is waiting … commit, one script ──▶ next node
-//!        ◀─ readers ── each read of one moment, never in the writers' way
-//!        ◀─ watch ──── a channel: what the others' commits have brought
+//!   node ── writer ──▶ acquire the write lock, run all waiting jobs, commit with one script ──▶ next node
+//!        ◀─ readers ── consistent snapshots that do not block writers
+//!        ◀─ notifications ── a channel with the commits of peers
 //! ```
 //!
-//! What is decided lies in `pointsman-store`; here is how its tables are kept. Redis has no transactions that one could read
-//! and write in. So a writer reads what it needs, holds back what it writes (`sight/`), and sends all of it with its commit,
-//! which Redis takes only if nobody has written since (`lua/commit.lua`). Whose turn it is, is told by a key that runs out:
-//! it spares conflicts, and nothing depends on it but time.
+//! The decisions are made in `pointsman-store`; this crate stores its tables. Redis has no interactive transactions. So a
+//! writer reads what it needs, buffers its writes (`overlay/`), and sends them all with its commit, which Redis accepts only
+//! if no other commit happened since (`lua/commit.lua`). The write lock is a key that expires: it avoids conflicts, and
+//! correctness does not depend on it.
 //!
-//! - `keys.rs` is what lies where, `rows.rs` and `codec.rs` how, `places.rs` in which indexes a task stands, `standing.rs`
-//!   how far everything has come.
-//! - `sight/` is what is seen of Redis, with all that was written and not yet sent; `lookup/` what the writer and readers
-//!   find there.
-//! - `tables/` is a transaction of the writer; `link.rs` and `batch.rs` are its connection, `backend.rs` hands it to the writer.
-//! - `read/` is all that reads, over `readers.rs`.
-//! - `outbox/` journals what producers have left in the keys of document 001; `tables/documented.rs` writes those of 002.
-//! - `unit.rs` lets a program put its own commands and its events into one step.
-//! - `watch.rs` wakes the other nodes and is woken by them; `health.rs` looks how the server fares (`settings.rs`,
-//!   `memory.rs`).
-//! - `transfer/` is how all of it is moved to another store, or from one.
-//! - `connect/` is where Redis is, and how to connect to it.
-//! - Every script is a file in `lua/` that says what it is for, what its keys are and what it is given (`script.rs`).
+//! - `keys.rs` names the keys, `rows.rs` and `codec.rs` encode rows, `task_indexes.rs` lists the index entries of a task,
+//!   `store_state.rs` is the commit version with all counters.
+//! - `overlay/` caches rows and merges them with pending writes; `lookup/` reads typed rows through it.
+//! - `tables/` is a transaction of the writer over `connection.rs` and `command_buffer.rs`; `write_lock.rs` has the commands
+//!   of the write lock; `backend.rs` is what the writer runs.
+//! - `read/` answers read requests over `reader_pool.rs`.
+//! - `outbox/` journals events that producers pushed to the keys of document 001; `tables/sync_tasks.rs` writes those of 002.
+//! - `unit_of_work.rs` runs commands of an application and its events in one step.
+//! - `notifications.rs` notifies peers and listens to them; `health.rs` monitors the server (`server_settings.rs`,
+//!   `memory_usage.rs`).
+//! - `store_copy/` copies a store to another backend, or from one.
+//! - `connect/` resolves and connects to the server.
+//! - Each script is a file in `lua/` that documents its purpose, keys and arguments (`script.rs`).
 
 mod backend;
-mod batch;
 mod codec;
+mod command_buffer;
 mod connect;
+mod connection;
 pub mod doctor;
 mod error;
 mod health;
 mod keys;
-mod link;
 mod lookup;
-mod memory;
+mod memory_usage;
+mod notifications;
 mod outbox;
-mod places;
+mod overlay;
 mod read;
 mod reader;
-mod readers;
+mod reader_pool;
 mod reads;
 mod rows;
 mod script;
-mod settings;
-mod sight;
-mod standing;
+mod server_settings;
+mod store_copy;
+mod store_state;
 mod tables;
-mod transfer;
-mod turn;
-mod unit;
-mod watch;
+mod task_indexes;
+mod unit_of_work;
+mod write_lock;
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -63,51 +63,60 @@ use pointsman_store::news::News;
 use pointsman_store::{Fault, Keeper, Writer};
 
 use backend::RedisBackend;
-use health::{Health, Lookout};
+use connection::BlockingConnection;
+use health::{Health, HealthMonitor};
 use keys::Keys;
-use link::Link;
-use reader::Reader;
-use readers::Readers;
+use reader::SnapshotReader;
+use reader_pool::ReaderPool;
 use tables::RedisTables;
-use unit::Units;
+use unit_of_work::UnitOfWorkRunner;
 
 pub use connect::Endpoint;
 pub use error::OpenError;
-pub use transfer::RedisMove;
+pub use store_copy::RedisStoreCopy;
 
-/// Under which name it is kept what all nodes accept.
-const FIRST_TOKEN: &str = "first_token";
-/// The newest layout that this version knows.
-const LAYOUT: u32 = 2;
+/// Name of the stored text with the hash of the token that all nodes accept.
+const FIRST_TOKEN_TEXT: &str = "first_token";
+/// Layout version that this version reads and writes.
+const CURRENT_LAYOUT: u32 = 2;
 
 /// The Redis store. Cheap to clone; all clones are the same store.
 pub type RedisStore = Keeper<Redis>;
 
-/// A Redis, as its readers see it.
+/// The reading side of a Redis store.
 #[derive(Clone, Debug)]
 pub struct Redis {
-    readers: Readers,
+    reader_pool: ReaderPool,
     writer: Writer<RedisTables>,
-    news: Arc<News>,
-    beside: Arc<Beside>,
+    notifier: Arc<News>,
+    background_jobs: Arc<Beside>,
     endpoint: Arc<Endpoint>,
     health: Arc<Health>,
-    units: Units,
+    unit_of_work_runner: UnitOfWorkRunner,
 }
 
 impl Redis {
-    /// Connects to Redis, and lays out a store there if there is none.
+    /// Connects to Redis, and creates the store if there is none.
     pub async fn open(url: &str, now: Timestamp) -> Result<RedisStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let writer = start_writer(endpoint.clone(), now).await?;
-        let news = Arc::new(News::default());
-        writer.overhear(news.clone());
-        let readers = Readers::new(endpoint.clone());
-        let lookout = Lookout::begin(endpoint.clone()).await;
-        let health = lookout.health();
-        let (beside, units) = (Arc::default(), Units::new(endpoint.clone()));
-        let redis = Self { readers, writer: writer.clone(), news, beside, endpoint, health, units };
-        redis.run_beside(lookout);
+        let notifier = Arc::new(News::default());
+        writer.overhear(notifier.clone());
+        let reader_pool = ReaderPool::new(endpoint.clone());
+        let monitor = HealthMonitor::start(endpoint.clone()).await;
+        let health = monitor.health();
+        let (background_jobs, unit_of_work_runner) =
+            (Arc::default(), UnitOfWorkRunner::new(endpoint.clone()));
+        let redis = Self {
+            reader_pool,
+            writer: writer.clone(),
+            notifier,
+            background_jobs,
+            endpoint,
+            health,
+            unit_of_work_runner,
+        };
+        redis.start_background_jobs(monitor);
         Ok(Keeper::new(writer, redis))
     }
 
@@ -115,78 +124,91 @@ impl Redis {
     /// [`Redis::open`], because the machine's own may be off.
     pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let at = endpoint.place();
+        let at = endpoint.display_location();
         let read = move || {
-            let reader = Reader::new(endpoint);
-            reader.open().and_then(|()| reader.clock())
+            let reader = SnapshotReader::new(endpoint);
+            reader.open().and_then(|()| reader.read_server_time())
         };
         match tokio::task::spawn_blocking(read).await {
-            Ok(read) => read.map_err(|fault| error::unopened(&at, fault)),
-            Err(error) => Err(OpenError::Failed { at, reason: error.to_string() }),
+            Ok(read) => read.map_err(|fault| error::open_error_from_fault(&at, fault)),
+            Err(error) => Err(OpenError::OpenFailed { address: at, reason: error.to_string() }),
         }
     }
 
-    /// The hash of the token that all nodes on this Redis accept: that of the first of them, or this one if none has left
-    /// any.
-    pub async fn first_token(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.first_text(FIRST_TOKEN, sha256).await
+    /// Returns the hash of the token that all nodes accept: that of the first node, or this one if none was stored
+    /// yet.
+    pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
+        self.writer.first_text(FIRST_TOKEN_TEXT, sha256).await
     }
 
-    /// How many commits there were since it was opened, how many rows they changed, and how many times others were
-    /// woken.
-    pub fn work(&self) -> (u64, u64, u64) {
+    /// Returns the number of commits since the store was opened, of changed rows, and of sent
+    /// notifications.
+    pub fn write_counts(&self) -> (u64, u64, u64) {
         let work = self.writer.work();
-        (work.commits(), work.rows(), self.news.sent())
+        (work.commits(), work.rows(), self.notifier.sent())
     }
 
-    fn run_beside(&self, lookout: Lookout) {
-        let Self { readers, writer, news, endpoint, .. } = self;
+    fn start_background_jobs(&self, monitor: HealthMonitor) {
+        let Self { reader_pool, writer, notifier, endpoint, .. } = self;
         let tasks = [
-            tokio::spawn(watch::tell(Arc::downgrade(news), endpoint.clone())),
-            tokio::spawn(watch::listen(news.clone(), endpoint.clone(), writer.clone())),
-            tokio::spawn(watch::look(news.clone(), readers.clone(), writer.clone())),
-            tokio::spawn(outbox::run(endpoint.clone(), writer.clone())),
-            tokio::spawn(outbox::sweep(endpoint.clone())),
-            tokio::spawn(lookout.go_on()),
+            tokio::spawn(notifications::publish_notifications(Arc::downgrade(notifier), endpoint.clone())),
+            tokio::spawn(notifications::listen_for_notifications(
+                notifier.clone(),
+                endpoint.clone(),
+                writer.clone(),
+            )),
+            tokio::spawn(notifications::poll_for_changes(
+                notifier.clone(),
+                reader_pool.clone(),
+                writer.clone(),
+            )),
+            tokio::spawn(outbox::drain_forever(endpoint.clone(), writer.clone())),
+            tokio::spawn(outbox::requeue_forever(endpoint.clone())),
+            tokio::spawn(monitor.run()),
         ];
-        self.beside.run(tasks);
+        self.background_jobs.run(tasks);
     }
 }
 
-/// The writer's connection belongs to the writer's thread, which waits for it as no task may.
+/// Starts the writer on a blocking thread, because its connection blocks.
 async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
-    let at = endpoint.place();
-    let started = tokio::task::spawn_blocking(move || start(endpoint, now)).await;
-    started.map_err(|error| OpenError::Failed { at, reason: error.to_string() })?
+    let at = endpoint.display_location();
+    let started = tokio::task::spawn_blocking(move || open_writer(endpoint, now)).await;
+    started.map_err(|error| OpenError::OpenFailed { address: at, reason: error.to_string() })?
 }
 
-fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
-    let at = endpoint.place();
-    let failed = |fault: Fault| error::unopened(&at, fault);
-    let tables = RedisTables::new(Link::new(endpoint.clone()), Keys::new(endpoint.prefix()));
-    tables.time.report(now);
-    if !tables.open().map_err(failed)? {
-        tables.found(&first_texts()).map_err(failed)?;
-        tables.open().map_err(failed)?;
+fn open_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
+    let at = endpoint.display_location();
+    let failed = |fault: Fault| error::open_error_from_fault(&at, fault);
+    let tables = RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
+    tables.caller_time.report(now);
+    if !tables.read_existing_state().map_err(failed)? {
+        tables.create_store(&initial_texts()).map_err(failed)?;
+        tables.read_existing_state().map_err(failed)?;
     }
     check_layout(&tables, &at)?;
     let started = Writer::start(RedisBackend::new(tables), "redis-writer", now);
     started.map_err(Fault::from).and_then(|started| started).map_err(failed)
 }
 
-/// Whether this version knows the layout of what is there.
+/// Checks that this version supports the stored layout.
 fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
-    let layout = tables.sight.number("layout").map_err(|fault| error::unopened(at, fault))?;
+    let layout =
+        tables.overlay.read_number("layout").map_err(|fault| error::open_error_from_fault(at, fault))?;
     let (at, found) = (at.into(), u32::try_from(layout).unwrap_or(u32::MAX));
-    match found.cmp(&LAYOUT) {
-        Ordering::Greater => Err(OpenError::Newer { at, found, known: LAYOUT }),
-        Ordering::Less => Err(OpenError::Older { at, found, known: LAYOUT }),
+    match found.cmp(&CURRENT_LAYOUT) {
+        Ordering::Greater => Err(OpenError::LayoutTooNew { address: at, found, supported: CURRENT_LAYOUT }),
+        Ordering::Less => Err(OpenError::LayoutTooOld { address: at, found, supported: CURRENT_LAYOUT }),
         Ordering::Equal => Ok(()),
     }
 }
 
-/// What a store holds from its beginning.
-fn first_texts() -> [(&'static str, String); 3] {
+/// Returns the texts that a new store starts with.
+fn initial_texts() -> [(&'static str, String); 3] {
     let random = || RandomState::new().build_hasher().finish();
-    [("layout", LAYOUT.to_string()), ("realm", (random() >> 4).to_string()), ("salt", random().to_string())]
+    [
+        ("layout", CURRENT_LAYOUT.to_string()),
+        ("realm", (random() >> 4).to_string()),
+        ("salt", random().to_string()),
+    ]
 }

@@ -1,5 +1,5 @@
-//! One who reads. All that it sees is of one moment: it looks how far everything has come before and after, and if somebody
-//! has written meanwhile, it reads again. Where there is always somebody who does, it takes the turn, and nobody writes.
+//! Consistent reads: the commit version is read before and after, and if a peer
+//! committed in between, the read is repeated. After several attempts it acquires the write lock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,135 +11,165 @@ use uuid::Uuid;
 
 use crate::codec::Member;
 use crate::connect::Endpoint;
-use crate::error::is_broken;
+use crate::connection::{BlockingConnection, CommandArgs, args};
+use crate::error::is_connection_fault;
 use crate::keys::{Keys, Table};
-use crate::link::{Link, Words, words};
-use crate::sight::{Question, Sight, int_of, list, maybe_bytes, text_of};
-use crate::standing::{GONE, POINT, Standing, point_bytes};
-use crate::turn;
+use crate::overlay::{
+    CacheFetch, TransactionOverlay, decode_integer, decode_list, decode_optional_bytes, decode_text_reply,
+};
+use crate::store_state::{COMMIT_VERSION_BYTES, STORE_MISSING, StoreState, encode_commit_version};
+use crate::write_lock;
 
-/// So often a read is tried before it takes the turn.
-pub(crate) const TRIES: usize = 4;
-/// And so often in its turn.
-const TURNS: usize = 2;
-/// How long it waits for the turn.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Number of attempts before a read acquires the write lock.
+pub(crate) const MAX_OPTIMISTIC_ATTEMPTS: usize = 4;
+/// Number of attempts under the write lock, which may expire.
+const MAX_LOCKED_ATTEMPTS: usize = 2;
+/// Maximum time to wait for the write lock.
+const LOCK_WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
-pub(crate) struct Reader {
-    pub(crate) sight: Sight,
-    /// The name under which it has the turn.
-    me: String,
+pub(crate) struct SnapshotReader {
+    pub(crate) overlay: TransactionOverlay,
+    /// Owner name of this reader in the write lock.
+    lock_owner: String,
 }
 
-impl Reader {
+impl SnapshotReader {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
         let keys = Keys::new(endpoint.prefix());
-        Self { sight: Sight::new(Link::new(endpoint), keys), me: Uuid::new_v4().to_string() }
+        Self {
+            overlay: TransactionOverlay::new(BlockingConnection::new(endpoint), keys),
+            lock_owner: Uuid::new_v4().to_string(),
+        }
     }
 
     /// Connects, unless there is a connection.
     pub(crate) fn open(&self) -> Result<()> {
-        self.sight.link.open().map(drop)
+        self.overlay.connection.open().map(drop)
     }
 
     /// Reads the clock of the server.
-    pub(crate) fn clock(&self) -> Result<Timestamp> {
-        time_of(self.sight.link.ask(words!["TIME"])?).map(Timestamp::from_micros)
+    pub(crate) fn read_server_time(&self) -> Result<Timestamp> {
+        decode_server_time(self.overlay.connection.execute(args!["TIME"])?).map(Timestamp::from_micros)
     }
 
-    /// How far everything has come.
-    pub(crate) fn standing(&self) -> Result<Standing> {
-        standing_of(self.sight.link.ask(point_words(&self.sight))?)
+    /// Reads the store state.
+    pub(crate) fn read_store_state(&self) -> Result<StoreState> {
+        decode_store_state(self.overlay.connection.execute(read_store_state_command(&self.overlay))?)
     }
 
-    /// Runs `read`: all that it sees is of one moment.
-    pub(crate) fn moment<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<T> {
-        for _ in 0..TRIES {
-            if let Some(seen) = self.undisturbed(&read)? {
+    /// Runs `read` on a consistent snapshot.
+    pub(crate) fn read_snapshot<T>(
+        &self,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
+    ) -> Result<T> {
+        for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
+            if let Some(seen) = self.read_if_unchanged(&read)? {
                 return Ok(seen);
             }
         }
-        self.in_turn(read)
+        self.read_under_write_lock(read)
     }
 
-    /// The same while nobody writes. The turn may run out, and then others do.
-    pub(crate) fn in_turn<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<T> {
-        for _ in 0..TURNS {
-            let seen = self.take_turn().and_then(|()| {
-                self.sight.link.keep_turn(&turn::renew(&self.sight.keys, &self.me));
-                self.undisturbed(&read)
+    /// Runs `read` under the write lock. The lock may expire, and then it is repeated.
+    pub(crate) fn read_under_write_lock<T>(
+        &self,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
+    ) -> Result<T> {
+        for _ in 0..MAX_LOCKED_ATTEMPTS {
+            let seen = self.acquire_write_lock().and_then(|()| {
+                self.overlay
+                    .connection
+                    .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
+                self.read_if_unchanged(&read)
             });
-            self.sight.link.keep_turn_no_longer();
-            // Should this fail, the turn runs out by itself.
-            let _ = self.sight.link.ask_batch(&turn::hand_on(&self.sight.keys, &self.me));
+            self.overlay.connection.stop_lock_renewal();
+            // If this fails, the lock expires by itself.
+            let _ = self
+                .overlay
+                .connection
+                .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner));
             if let Some(seen) = seen.transpose() {
                 return seen;
             }
         }
-        Err(late("others have written again and again while it was read; try again"))
+        Err(read_timed_out("peers kept writing during the read; try again"))
     }
 
-    /// Runs `read`; nothing if somebody has written meanwhile. Then a failure counts as little as what was seen.
-    fn undisturbed<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<Option<T>> {
-        self.sight.forget();
-        // Most reads name tasks, for which they need this.
-        let also = vec![Question::Row(Table::Texts, Member::from_slice(b"realm"))];
-        let mut answers = self.sight.look_after(vec![point_words(&self.sight)], also)?;
-        let before = standing_of(answers.pop().unwrap_or(Value::Nil))?;
-        let seen = read(&self.sight, &before);
-        if seen.as_ref().is_err_and(is_broken) {
+    /// Runs `read`; returns `None` if a peer committed meanwhile, even if the read failed.
+    fn read_if_unchanged<T>(
+        &self,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.overlay.clear();
+        // Most reads build task ids and need the namespace.
+        let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"))];
+        let mut answers = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
+        let before = decode_store_state(answers.pop().unwrap_or(Value::Nil))?;
+        let seen = read(&self.overlay, &before);
+        if seen.as_ref().is_err_and(is_connection_fault) {
             return seen.map(Some);
         }
-        match self.point()? == point_bytes(before.point) {
+        match self.read_commit_version()? == encode_commit_version(before.commit_version) {
             true => seen.map(Some),
             false => Ok(None),
         }
     }
 
-    /// Version and mark of the last commit.
-    fn point(&self) -> Result<Vec<u8>> {
-        let last = (POINT - 1).to_string();
-        let point = self.sight.link.ask(words!["GETRANGE", point_key(&self.sight), "0", last])?;
-        Ok(maybe_bytes(point)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
+    /// Reads the encoded version of the last commit.
+    fn read_commit_version(&self) -> Result<Vec<u8>> {
+        let last = (COMMIT_VERSION_BYTES - 1).to_string();
+        let point =
+            self.overlay.connection.execute(args!["GETRANGE", store_state_key(&self.overlay), "0", last])?;
+        Ok(decode_optional_bytes(point)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
     }
 
-    fn take_turn(&self) -> Result<()> {
+    fn acquire_write_lock(&self) -> Result<()> {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            let answer = self.sight.link.ask(turn::ask(&self.sight.keys, &self.me, None))?;
-            if int_of(list(answer)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
+        while begun.elapsed() < LOCK_WAIT_TIMEOUT {
+            let answer = self.overlay.connection.execute(write_lock::acquire_command(
+                &self.overlay.keys,
+                &self.lock_owner,
+                None,
+            ))?;
+            if decode_integer(decode_list(answer)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
                 return Ok(());
             }
-            self.sight.link.ask(turn::wait(&self.sight.keys, &self.me))?;
+            self.overlay
+                .connection
+                .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner))?;
         }
-        Err(late(format!("those who write left no room for it within {} s", PATIENCE.as_secs())))
+        Err(read_timed_out(format!(
+            "could not acquire the write lock for a consistent read within {} s",
+            LOCK_WAIT_TIMEOUT.as_secs()
+        )))
     }
 }
 
-/// It could not be read now, though nothing is wrong.
-fn late(why: impl Into<BoxError>) -> Fault {
+/// Returns a fault for a read that could not complete in time.
+fn read_timed_out(why: impl Into<BoxError>) -> Fault {
     Fault::Database(why.into())
 }
 
-fn point_key(sight: &Sight) -> Vec<u8> {
-    sight.keys.named("pointsman:point")
+fn store_state_key(overlay: &TransactionOverlay) -> Vec<u8> {
+    overlay.keys.with_prefix("pointsman:point")
 }
 
-/// Asks how far everything has come.
-pub(crate) fn point_words(sight: &Sight) -> Words {
-    words!["GET", point_key(sight)]
+/// Returns the command that reads the store state.
+pub(crate) fn read_store_state_command(overlay: &TransactionOverlay) -> CommandArgs {
+    args!["GET", store_state_key(overlay)]
 }
 
-pub(crate) fn standing_of(answer: Value) -> Result<Standing> {
-    let point = maybe_bytes(answer)?.ok_or_else(|| Fault::damaged(GONE))?;
-    Standing::unpack(&point)
+pub(crate) fn decode_store_state(answer: Value) -> Result<StoreState> {
+    let point = decode_optional_bytes(answer)?.ok_or_else(|| Fault::damaged(STORE_MISSING))?;
+    StoreState::decode(&point)
 }
 
-/// The server's time, in microseconds since 1970.
-pub(crate) fn time_of(answer: Value) -> Result<i64> {
-    let mut parts = list(answer)?.into_iter();
-    let mut number = || text_of(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);
+/// Decodes the reply of TIME into microseconds since 1970.
+pub(crate) fn decode_server_time(answer: Value) -> Result<i64> {
+    let mut parts = decode_list(answer)?.into_iter();
+    let mut number =
+        || decode_text_reply(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);
     Ok(number()? * 1_000_000 + number()?)
 }
 
@@ -148,26 +178,31 @@ mod tests {
     use pointsman_testing::{fresh_prefix, shared_redis};
 
     use super::*;
-    use crate::turn::RENEWAL;
+    use crate::write_lock::LOCK_RENEWAL_INTERVAL;
 
-    /// The turn of one that reads for long is short all the same: should it die, nobody waits for longer than that.
+    /// A long read renews a short lease, so that peers do not wait long if it dies.
     #[test]
-    fn whoever_reads_for_long_renews_its_turn() {
+    fn long_reads_renew_the_write_lock() {
         let url = shared_redis().unwrap().url_under(&fresh_prefix());
-        let reader = Reader::new(Arc::new(Endpoint::parse(&url).unwrap()));
-        let turn = reader.sight.keys.named("pointsman:turn");
-        let left = || int_of(reader.sight.link.ask(words!["PTTL", &turn]).unwrap()).unwrap();
-        reader.sight.link.ask(words!["SET", point_key(&reader.sight), Standing::default().pack()]).unwrap();
-        let read = |sight: &Sight, _: &Standing| {
+        let reader = SnapshotReader::new(Arc::new(Endpoint::parse(&url).unwrap()));
+        let turn = reader.overlay.keys.with_prefix("pointsman:turn");
+        let left =
+            || decode_integer(reader.overlay.connection.execute(args!["PTTL", &turn]).unwrap()).unwrap();
+        reader
+            .overlay
+            .connection
+            .execute(args!["SET", store_state_key(&reader.overlay), StoreState::default().encode()])
+            .unwrap();
+        let read = |overlay: &TransactionOverlay, _: &StoreState| {
             assert!((1..=3_000).contains(&left()));
             for _ in 0..2 {
-                sight.link.ask(words!["PEXPIRE", &turn, "60000"])?;
-                std::thread::sleep(RENEWAL);
+                overlay.connection.execute(args!["PEXPIRE", &turn, "60000"])?;
+                std::thread::sleep(LOCK_RENEWAL_INTERVAL);
                 assert!((1..=3_000).contains(&left()));
             }
             Ok(())
         };
-        reader.in_turn(read).unwrap();
+        reader.read_under_write_lock(read).unwrap();
         assert_eq!(left(), -2, "it was handed on");
     }
 }

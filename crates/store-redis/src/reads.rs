@@ -1,4 +1,4 @@
-//! The verbs that read, each handed to a reader.
+//! The reading methods of the store, each run by a reader of the pool.
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
@@ -13,7 +13,7 @@ use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant
 use pointsman_store::Reads;
 
 use crate::Redis;
-use crate::read::{journal, list, orders, people, tasks};
+use crate::read::{audit_and_fires, journal, list, orders, tasks};
 use crate::tables::RedisTables;
 
 #[async_trait]
@@ -21,69 +21,85 @@ impl Reads for Redis {
     type Tables = RedisTables;
 
     async fn extent(&self) -> Result<Extent> {
-        self.readers.glance(|reader| Ok(reader.standing()?.extent())).await
+        self.reader_pool.read_directly(|reader| Ok(reader.read_store_state()?.extent())).await
     }
 
     async fn page(&self, read: Read) -> Result<Page> {
-        self.readers.glance(move |reader| journal::page(reader, &read)).await
+        self.reader_pool.read_directly(move |reader| journal::read_page(reader, &read)).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.readers.run(move |sight, standing| journal::event_view(sight, standing, id)).await
+        self.reader_pool
+            .read_snapshot(move |overlay, store_state| journal::read_event_view(overlay, store_state, id))
+            .await
     }
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers.run(move |sight, standing| journal::object(sight, standing, &tenant, &key, limit)).await
+        self.reader_pool
+            .read_snapshot(move |overlay, store_state| {
+                journal::read_object(overlay, store_state, &tenant, &key, limit)
+            })
+            .await
     }
 
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
-        self.readers.glance(|reader| reader.clock()).await.map(Some)
+        self.reader_pool.read_directly(|reader| reader.read_server_time()).await.map(Some)
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.readers.run(|sight, _| sight.nodes()).await
+        self.reader_pool.read_snapshot(|overlay, _| overlay.read_recent_nodes()).await
     }
 
-    /// They are one table, which is of one moment by itself.
+    /// Reads rules directly: they are one table, which is consistent by itself.
     async fn rules(&self) -> Result<Vec<Rule>> {
-        self.readers.glance(|reader| reader.sight.rules()).await
+        self.reader_pool.read_directly(|reader| reader.overlay.read_rules()).await
     }
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
-        self.readers.run(move |sight, _| tasks::queues(sight, handler.as_ref())).await
+        self.reader_pool.read_snapshot(move |overlay, _| tasks::list_queues(overlay, handler.as_ref())).await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        self.readers.run(move |sight, _| people::deeds(sight, before, limit)).await
+        self.reader_pool
+            .read_snapshot(move |overlay, _| audit_and_fires::list_audit_entries(overlay, before, limit))
+            .await
     }
 
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
         let id = id.clone();
-        self.readers
-            .run(move |sight, standing| {
-                Ok(tasks::task_named(sight, &id)?.map(|task| (task, standing.extent())))
+        self.reader_pool
+            .read_snapshot(move |overlay, store_state| {
+                Ok(tasks::read_task(overlay, &id)?.map(|task| (task, store_state.extent())))
             })
             .await
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        self.readers.walk(move |sight, standing| list::tasks(sight, standing, &filter, before, limit)).await
+        self.reader_pool
+            .scan_snapshot(move |overlay, store_state| {
+                list::list_tasks(overlay, store_state, &filter, before, limit)
+            })
+            .await
     }
 
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.readers.glance(move |reader| tasks::lost(&reader.sight, &held)).await
+        self.reader_pool.read_directly(move |reader| tasks::list_lost_fences(&reader.overlay, &held)).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         let id = id.clone();
-        self.readers.run(move |sight, _| tasks::logs(sight, &id, from, limit)).await
+        self.reader_pool.read_snapshot(move |overlay, _| tasks::read_log(overlay, &id, from, limit)).await
     }
 
     async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers.run(move |sight, standing| orders::order(sight, standing, &tenant, &key)).await
+        self.reader_pool
+            .read_snapshot(move |overlay, store_state| {
+                orders::read_order(overlay, store_state, &tenant, &key)
+            })
+            .await
     }
 
     async fn orders(
@@ -94,17 +110,19 @@ impl Reads for Redis {
         limit: usize,
     ) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
-        self.readers
-            .walk(move |sight, standing| {
-                orders::orders(sight, standing, (&path, tenant.as_ref()), after.as_ref(), limit)
+        self.reader_pool
+            .scan_snapshot(move |overlay, store_state| {
+                orders::list_orders(overlay, store_state, (&path, tenant.as_ref()), after.as_ref(), limit)
             })
             .await
     }
 
     async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
-        self.readers
-            .walk(move |sight, standing| orders::all_orders(sight, standing, &path, tenant.as_ref()))
+        self.reader_pool
+            .scan_snapshot(move |overlay, store_state| {
+                orders::list_all_orders(overlay, store_state, &path, tenant.as_ref())
+            })
             .await
     }
 
@@ -115,13 +133,15 @@ impl Reads for Redis {
         now: Timestamp,
     ) -> Result<(OrderStatistics, Extent)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
-        self.readers
-            .walk(move |sight, standing| orders::statistics(sight, standing, &path, tenant.as_ref(), now))
+        self.reader_pool
+            .scan_snapshot(move |overlay, store_state| {
+                orders::read_statistics(overlay, store_state, &path, tenant.as_ref(), now)
+            })
             .await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
-        self.readers.walk(orders::chains).await
+        self.reader_pool.scan_snapshot(orders::list_chains).await
     }
 
     async fn fires(
@@ -131,13 +151,15 @@ impl Reads for Redis {
         limit: usize,
     ) -> Result<FirePage> {
         let schedule = schedule.clone();
-        self.readers
-            .run(move |sight, standing| people::fires(sight, standing, &schedule, before, limit))
+        self.reader_pool
+            .read_snapshot(move |overlay, store_state| {
+                audit_and_fires::list_fires(overlay, store_state, &schedule, before, limit)
+            })
             .await
     }
 
     fn full(&self) -> Option<String> {
-        self.health.full()
+        self.health.full_reason()
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -145,7 +167,7 @@ impl Reads for Redis {
     }
 
     fn close(&self) {
-        self.beside.stop();
-        self.readers.close();
+        self.background_jobs.stop();
+        self.reader_pool.close();
     }
 }

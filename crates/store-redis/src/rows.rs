@@ -1,4 +1,4 @@
-//! Rows as they lie in Redis, and what they mean.
+//! Encoding and decoding of stored rows.
 
 use pointsman_core::chain::NodeId as ChainNode;
 use pointsman_core::fire::Fire;
@@ -16,182 +16,191 @@ use pointsman_store::views::{EventColumns, context_text};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::codec::{Packer, Unpacker};
+use crate::codec::{RowDecoder, RowEncoder};
 
-fn time(number: i64) -> Timestamp {
+fn to_timestamp(number: i64) -> Timestamp {
     Timestamp::from_micros(number)
 }
 
-fn id(number: i64) -> EventId {
+fn to_event_id(number: i64) -> EventId {
     EventId::from_i64(number)
 }
 
-fn small(number: i64) -> Result<u32> {
+fn to_u32(number: i64) -> Result<u32> {
     u32::try_from(number).map_err(Fault::damaged)
 }
 
-/// What is seldom written lies there as JSON.
-pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+/// Encodes rarely written rows as JSON.
+pub(crate) fn encode_json(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(Fault::damaged)
 }
 
-pub(crate) fn of_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub(crate) fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(Fault::damaged)
 }
 
-pub(crate) fn of_text(bytes: &[u8]) -> Result<String> {
+pub(crate) fn decode_text(bytes: &[u8]) -> Result<String> {
     String::from_utf8(bytes.to_vec()).map_err(Fault::damaged)
 }
 
 // --- events ------------------------------------------------------------------------------------------------------
 
-/// An event of the journal, and the numbers of its tasks.
+/// An event of the journal with the numbers of its tasks.
 #[derive(Clone, Debug)]
-pub(crate) struct Journaled {
+pub(crate) struct JournaledEvent {
     pub(crate) event: Event,
     pub(crate) first_task: TaskSeq,
-    pub(crate) tasks: i64,
+    pub(crate) task_count: i64,
 }
 
-impl Journaled {
-    /// The tasks that were made with it.
-    pub(crate) fn own_tasks(&self) -> impl Iterator<Item = TaskSeq> + use<> {
-        let Self { first_task, tasks, .. } = self;
-        (first_task.0..first_task.0 + tasks).map(TaskSeq)
+impl JournaledEvent {
+    /// Returns the tasks that were created with the event.
+    pub(crate) fn task_seqs(&self) -> impl Iterator<Item = TaskSeq> + use<> {
+        let Self { first_task, task_count, .. } = self;
+        (first_task.0..first_task.0 + task_count).map(TaskSeq)
     }
 }
 
-/// An object's chain is followed by a script, which finds `prev` in the first eight bytes.
-pub(crate) fn pack_event(event: &Event, first_task: TaskSeq, tasks: usize) -> Result<Vec<u8>> {
+/// `object_events.lua` reads `prev` in the first eight bytes.
+pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, tasks: usize) -> Result<Vec<u8>> {
     let context = context_text(event)?;
-    Ok(Packer::with_capacity(event.value.as_str().len() + 64)
-        .fixed(event.prev.map_or(0, EventId::as_i64))
-        .int(first_task.0)
-        .int(tasks as i64)
+    Ok(RowEncoder::with_capacity(event.value.as_str().len() + 64)
+        .fixed_i64(event.prev.map_or(0, EventId::as_i64))
+        .varint(first_task.0)
+        .varint(tasks as i64)
         .text(event.kind.as_str())
-        .maybe_text(event.key.as_ref().map(|key| key.as_str()))
-        .maybe_text(event.sub.as_ref().map(|sub| sub.as_str()))
+        .optional_text(event.key.as_ref().map(|key| key.as_str()))
+        .optional_text(event.sub.as_ref().map(|sub| sub.as_str()))
         .text(event.tenant.as_str())
         .text(event.value.as_str())
-        .maybe_text(context.as_deref())
-        .maybe(event.cause.map(|cause| cause.task.0))
-        .maybe(event.cause.and_then(|cause| cause.event).map(EventId::as_i64))
-        .int(event.depth().into())
-        .done())
+        .optional_text(context.as_deref())
+        .optional_varint(event.cause.map(|cause| cause.task.0))
+        .optional_varint(event.cause.and_then(|cause| cause.event).map(EventId::as_i64))
+        .varint(event.depth().into())
+        .finish())
 }
 
-pub(crate) fn unpack_event(event: EventId, bytes: &[u8]) -> Result<Journaled> {
-    let mut row = Unpacker::new(bytes);
-    let prev = Some(row.fixed()?).filter(|prev| *prev != 0);
-    let (first_task, tasks) = (TaskSeq(row.int()?), row.int()?);
+pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> Result<JournaledEvent> {
+    let mut row = RowDecoder::new(bytes);
+    let prev = Some(row.fixed_i64()?).filter(|prev| *prev != 0);
+    let (first_task, task_count) = (TaskSeq(row.varint()?), row.varint()?);
     let columns = EventColumns {
         id: event.as_i64(),
         prev,
         kind: row.text()?,
-        key: row.maybe_text()?,
-        sub: row.maybe_text()?,
+        key: row.optional_text()?,
+        sub: row.optional_text()?,
         tenant: row.text()?,
         value: row.text()?,
-        context: row.maybe_text()?,
-        cause_task: row.maybe()?,
-        cause_event: row.maybe()?,
-        depth: u16::try_from(row.int()?).map_err(Fault::damaged)?,
+        context: row.optional_text()?,
+        cause_task: row.optional_varint()?,
+        cause_event: row.optional_varint()?,
+        depth: u16::try_from(row.varint()?).map_err(Fault::damaged)?,
     };
-    Ok(Journaled { event: columns.event()?, first_task, tasks })
+    Ok(JournaledEvent { event: columns.event()?, first_task, task_count })
 }
 
 /// An object, and when retention last found it in use.
-pub(crate) fn pack_object(object: &Object, checked: EventId) -> Vec<u8> {
-    let packed = Packer::default().int(object.number).int(object.last.as_i64()).bytes(&object.encode_sent());
-    packed.int(checked.as_i64()).done()
+pub(crate) fn encode_object(object: &Object, checked: EventId) -> Vec<u8> {
+    let packed =
+        RowEncoder::default().varint(object.number).varint(object.last.as_i64()).bytes(&object.encode_sent());
+    packed.varint(checked.as_i64()).finish()
 }
 
 /// When retention last found an object in use; nothing if its row was written by an older version.
-pub(crate) fn unpack_checked(bytes: &[u8]) -> Result<Option<EventId>> {
-    let mut row = Unpacker::new(bytes);
-    let (_number, _last, _sent) = (row.int()?, row.int()?, row.bytes()?);
-    if row.ends().is_ok() { Ok(None) } else { row.int().map(|checked| Some(id(checked))) }
+pub(crate) fn decode_object_check(bytes: &[u8]) -> Result<Option<EventId>> {
+    let mut row = RowDecoder::new(bytes);
+    let (_number, _last, _sent) = (row.varint()?, row.varint()?, row.bytes()?);
+    if row.expect_end().is_ok() { Ok(None) } else { row.varint().map(|checked| Some(to_event_id(checked))) }
 }
 
-pub(crate) fn unpack_object(bytes: &[u8]) -> Result<Object> {
-    let mut row = Unpacker::new(bytes);
-    Ok(Object { number: row.int()?, last: id(row.int()?), sent: Object::decode_sent(row.bytes()?) })
+pub(crate) fn decode_object(bytes: &[u8]) -> Result<Object> {
+    let mut row = RowDecoder::new(bytes);
+    Ok(Object {
+        number: row.varint()?,
+        last: to_event_id(row.varint()?),
+        sent: Object::decode_sent(row.bytes()?),
+    })
 }
 
 // --- tasks -------------------------------------------------------------------------------------------------------
 
-/// A claim's script finds the event in the first eight bytes.
-pub(crate) fn pack_live(live: &Live) -> Vec<u8> {
-    pack_live_due(live, live.due())
+/// `ready_tasks.lua` reads the event in the first eight bytes.
+pub(crate) fn encode_active_task(live: &Live) -> Vec<u8> {
+    encode_active_task_with_due(live, live.due())
 }
 
-/// The same with the time at which it was due, which one that has its turn does not tell any more.
-pub(crate) fn pack_live_due(live: &Live, due: Timestamp) -> Vec<u8> {
+/// Encodes an active task with its due time, which the state of a locked task does not contain.
+pub(crate) fn encode_active_task_with_due(live: &Live, due: Timestamp) -> Vec<u8> {
     let lease = live.lease();
-    Packer::with_capacity(80)
-        .fixed(live.event.map_or(0, EventId::as_i64))
-        .int(live.seq.0)
-        .int(live.queue)
-        .int(live.phase.code())
-        .maybe(live.order)
-        .maybe(live.lane)
-        .maybe(live.place.map(|place| place - live.seq.0))
-        .maybe(live.crowd)
-        .maybe(live.bucket.map(i64::from))
+    RowEncoder::with_capacity(80)
+        .fixed_i64(live.event.map_or(0, EventId::as_i64))
+        .varint(live.seq.0)
+        .varint(live.queue)
+        .varint(live.phase.code())
+        .optional_varint(live.order)
+        .optional_varint(live.lane)
+        .optional_varint(live.place.map(|place| place - live.seq.0))
+        .optional_varint(live.crowd)
+        .optional_varint(live.bucket.map(i64::from))
         .flag(live.sync)
-        .int(live.stage)
-        .int(live.priority)
-        .int(live.score)
-        .int(live.rank)
-        .maybe(live.prev_sent.map(EventId::as_i64))
-        .maybe(live.planned.map(Timestamp::micros))
-        .int(live.created.micros())
-        .int(due.micros() - live.created.micros())
-        .maybe(live.started.map(Timestamp::micros))
-        .maybe_text(live.error.as_deref())
-        .int(live.life.attempt.into())
-        .int(live.life.retries.into())
-        .int(live.life.crashes.into())
+        .varint(live.stage)
+        .varint(live.priority)
+        .varint(live.score)
+        .varint(live.rank)
+        .optional_varint(live.prev_sent.map(EventId::as_i64))
+        .optional_varint(live.planned.map(Timestamp::micros))
+        .varint(live.created.micros())
+        .varint(due.micros() - live.created.micros())
+        .optional_varint(live.started.map(Timestamp::micros))
+        .optional_text(live.error.as_deref())
+        .varint(live.life.attempt.into())
+        .varint(live.life.retries.into())
+        .varint(live.life.crashes.into())
         .flag(live.life.late)
-        .maybe(live.life.state.reason().map(reason_code))
-        .maybe(lease.map(|lease| lease.node))
-        .maybe(lease.map(|lease| lease.fence))
-        .maybe(lease.and_then(|lease| lease.until).map(Timestamp::micros))
-        .done()
+        .optional_varint(live.life.state.reason().map(reason_code))
+        .optional_varint(lease.map(|lease| lease.node))
+        .optional_varint(lease.map(|lease| lease.fence))
+        .optional_varint(lease.and_then(|lease| lease.until).map(Timestamp::micros))
+        .finish()
 }
 
-/// The event of an unfinished task.
-pub(crate) fn event_of_live(bytes: &[u8]) -> Result<Option<EventId>> {
-    Ok(Some(Unpacker::new(bytes).fixed()?).filter(|event| *event != 0).map(id))
+/// Decodes only the event of an active task.
+pub(crate) fn decode_active_task_event(bytes: &[u8]) -> Result<Option<EventId>> {
+    Ok(Some(RowDecoder::new(bytes).fixed_i64()?).filter(|event| *event != 0).map(to_event_id))
 }
 
-pub(crate) fn unpack_live(bytes: &[u8]) -> Result<Live> {
-    unpack_live_due(bytes).map(|(live, _)| live)
+pub(crate) fn decode_active_task(bytes: &[u8]) -> Result<Live> {
+    decode_active_task_with_due(bytes).map(|(live, _)| live)
 }
 
-pub(crate) fn unpack_live_due(bytes: &[u8]) -> Result<(Live, Timestamp)> {
-    let mut row = Unpacker::new(bytes);
-    let event = Some(row.fixed()?).filter(|event| *event != 0).map(id);
-    let (seq, queue) = (TaskSeq(row.int()?), row.int()?);
-    let phase = Phase::from_code(row.int()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
-    let (order, lane, place) = (row.maybe()?, row.maybe()?, row.maybe()?.map(|place| place + seq.0));
-    let (crowd, bucket) = (row.maybe()?, row.maybe()?);
-    let (sync, stage, priority, score, rank) = (row.flag()?, row.int()?, row.int()?, row.int()?, row.int()?);
-    let (prev_sent, planned) = (row.maybe()?.map(id), row.maybe()?.map(time));
-    let created = row.int()?;
-    let due = time(created + row.int()?);
-    let started = row.maybe()?.map(time);
-    let error = row.maybe_text()?.map(str::to_string);
-    let (attempt, retries, crashes) = (small(row.int()?)?, small(row.int()?)?, small(row.int()?)?);
-    let (late, reason) = (row.flag()?, row.maybe()?);
-    let (node, fence, until) = (row.maybe()?, row.maybe()?, row.maybe()?);
+pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(Live, Timestamp)> {
+    let mut row = RowDecoder::new(bytes);
+    let event = Some(row.fixed_i64()?).filter(|event| *event != 0).map(to_event_id);
+    let (seq, queue) = (TaskSeq(row.varint()?), row.varint()?);
+    let phase = Phase::from_code(row.varint()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
+    let (order, lane, place) =
+        (row.optional_varint()?, row.optional_varint()?, row.optional_varint()?.map(|place| place + seq.0));
+    let (crowd, bucket) = (row.optional_varint()?, row.optional_varint()?);
+    let (sync, stage, priority, score, rank) =
+        (row.flag()?, row.varint()?, row.varint()?, row.varint()?, row.varint()?);
+    let (prev_sent, planned) =
+        (row.optional_varint()?.map(to_event_id), row.optional_varint()?.map(to_timestamp));
+    let created = row.varint()?;
+    let due = to_timestamp(created + row.varint()?);
+    let started = row.optional_varint()?.map(to_timestamp);
+    let error = row.optional_text()?.map(str::to_string);
+    let (attempt, retries, crashes) =
+        (to_u32(row.varint()?)?, to_u32(row.varint()?)?, to_u32(row.varint()?)?);
+    let (late, reason) = (row.flag()?, row.optional_varint()?);
+    let (node, fence, until) = (row.optional_varint()?, row.optional_varint()?, row.optional_varint()?);
     let lease = || {
         let whole = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
         whole.map(|(node, fence)| Lease {
             node,
             fence,
             since: started.unwrap_or_default(),
-            until: until.map(time),
+            until: until.map(to_timestamp),
         })
     };
     let live = Live {
@@ -211,7 +220,7 @@ pub(crate) fn unpack_live_due(bytes: &[u8]) -> Result<(Live, Timestamp)> {
         rank,
         prev_sent,
         planned,
-        created: time(created),
+        created: to_timestamp(created),
         started,
         error,
         life: Life {
@@ -227,184 +236,212 @@ pub(crate) fn unpack_live_due(bytes: &[u8]) -> Result<(Live, Timestamp)> {
     Ok((live, due))
 }
 
-pub(crate) fn pack_past(past: &Past) -> Vec<u8> {
-    Packer::with_capacity(100)
-        .int(past.seq.0)
-        .int(past.queue)
-        .maybe(past.event.map(EventId::as_i64))
+pub(crate) fn encode_archived_task(past: &Past) -> Vec<u8> {
+    RowEncoder::with_capacity(100)
+        .varint(past.seq.0)
+        .varint(past.queue)
+        .optional_varint(past.event.map(EventId::as_i64))
         .text(&past.collection)
-        .maybe_text(past.key.as_deref())
+        .optional_text(past.key.as_deref())
         .flag(past.sync)
-        .int(past.stage)
-        .int(past.priority)
-        .int(past.status_code())
-        .maybe(past.life.state.reason().map(reason_code))
-        .int(past.life.attempt.into())
-        .int(past.life.retries.into())
-        .int(past.life.crashes.into())
+        .varint(past.stage)
+        .varint(past.priority)
+        .varint(past.status_code())
+        .optional_varint(past.life.state.reason().map(reason_code))
+        .varint(past.life.attempt.into())
+        .varint(past.life.retries.into())
+        .varint(past.life.crashes.into())
         .flag(past.life.late)
         .flag(past.life.laned)
-        .maybe(past.prev_sent.map(EventId::as_i64))
-        .maybe(past.planned.map(Timestamp::micros))
-        .int(past.created.micros())
-        .maybe(past.started.map(Timestamp::micros))
-        .int(past.finished.micros())
-        .maybe_text(past.error.as_deref())
-        .maybe_text(past.result.as_deref())
-        .done()
+        .optional_varint(past.prev_sent.map(EventId::as_i64))
+        .optional_varint(past.planned.map(Timestamp::micros))
+        .varint(past.created.micros())
+        .optional_varint(past.started.map(Timestamp::micros))
+        .varint(past.finished.micros())
+        .optional_text(past.error.as_deref())
+        .optional_text(past.result.as_deref())
+        .finish()
 }
 
-pub(crate) fn unpack_past(bytes: &[u8]) -> Result<Past> {
-    let mut row = Unpacker::new(bytes);
+pub(crate) fn decode_archived_task(bytes: &[u8]) -> Result<Past> {
+    let mut row = RowDecoder::new(bytes);
     Ok(Past {
-        seq: TaskSeq(row.int()?),
-        queue: row.int()?,
-        event: row.maybe()?.map(id),
+        seq: TaskSeq(row.varint()?),
+        queue: row.varint()?,
+        event: row.optional_varint()?.map(to_event_id),
         collection: row.text()?.into(),
-        key: row.maybe_text()?.map(str::to_string),
+        key: row.optional_text()?.map(str::to_string),
         sync: row.flag()?,
-        stage: row.int()?,
-        priority: row.int()?,
+        stage: row.varint()?,
+        priority: row.varint()?,
         life: Life {
-            state: Past::state(row.int()?, row.maybe()?)?,
-            attempt: small(row.int()?)?,
-            retries: small(row.int()?)?,
-            crashes: small(row.int()?)?,
+            state: Past::state(row.varint()?, row.optional_varint()?)?,
+            attempt: to_u32(row.varint()?)?,
+            retries: to_u32(row.varint()?)?,
+            crashes: to_u32(row.varint()?)?,
             late: row.flag()?,
             laned: row.flag()?,
             ordered: false,
         },
-        prev_sent: row.maybe()?.map(id),
-        planned: row.maybe()?.map(time),
-        created: time(row.int()?),
-        started: row.maybe()?.map(time),
-        finished: time(row.int()?),
-        error: row.maybe_text()?.map(str::to_string),
-        result: row.maybe_text()?.map(str::to_string),
+        prev_sent: row.optional_varint()?.map(to_event_id),
+        planned: row.optional_varint()?.map(to_timestamp),
+        created: to_timestamp(row.varint()?),
+        started: row.optional_varint()?.map(to_timestamp),
+        finished: to_timestamp(row.varint()?),
+        error: row.optional_text()?.map(str::to_string),
+        result: row.optional_text()?.map(str::to_string),
     })
 }
 
-pub(crate) fn pack_attempt(attempt: &AttemptRow<'_>) -> Vec<u8> {
-    Packer::default()
-        .int(attempt.started.micros())
-        .int(attempt.ended.micros())
-        .int(end_code(attempt.end))
-        .maybe_text(attempt.error)
-        .done()
+pub(crate) fn encode_attempt(attempt: &AttemptRow<'_>) -> Vec<u8> {
+    RowEncoder::default()
+        .varint(attempt.started.micros())
+        .varint(attempt.ended.micros())
+        .varint(end_code(attempt.end))
+        .optional_text(attempt.error)
+        .finish()
 }
 
-pub(crate) fn unpack_attempt(number: u32, bytes: &[u8]) -> Result<Attempt> {
-    let mut row = Unpacker::new(bytes);
+pub(crate) fn decode_attempt(number: u32, bytes: &[u8]) -> Result<Attempt> {
+    let mut row = RowDecoder::new(bytes);
     Ok(Attempt {
         number,
-        started_at: time(row.int()?),
-        ended_at: time(row.int()?),
-        end: end_of(row.int()?)?,
-        error: row.maybe_text()?.map(str::to_string),
+        started_at: to_timestamp(row.varint()?),
+        ended_at: to_timestamp(row.varint()?),
+        end: end_of(row.varint()?)?,
+        error: row.optional_text()?.map(str::to_string),
     })
 }
 
 // --- queues, nodes, deeds ----------------------------------------------------------------------------------------
 
-pub(crate) fn pack_queue(handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Vec<u8> {
-    Packer::default().int(handler).text(tenant.as_str()).text(&of.text()).done()
+pub(crate) fn encode_queue(handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Vec<u8> {
+    RowEncoder::default().varint(handler).text(tenant.as_str()).text(&of.text()).finish()
 }
 
-pub(crate) fn unpack_queue(id: QueueId, bytes: &[u8], counts: Counts) -> Result<QueueRow> {
-    let mut row = Unpacker::new(bytes);
+pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: Counts) -> Result<QueueRow> {
+    let mut row = RowDecoder::new(bytes);
     Ok(QueueRow {
         id,
-        handler: row.int()?,
+        handler: row.varint()?,
         tenant: Tenant::new(row.text()?).map_err(Fault::damaged)?,
         of: QueueOf::read(row.text()?).map_err(Fault::damaged)?,
         counts,
     })
 }
 
-/// Whether the queue that lies there is one of a source.
-pub(crate) fn is_of_source(bytes: &[u8]) -> Result<bool> {
-    let mut row = Unpacker::new(bytes);
-    row.int()?;
+/// Returns whether an encoded queue belongs to a source.
+pub(crate) fn is_source_queue(bytes: &[u8]) -> Result<bool> {
+    let mut row = RowDecoder::new(bytes);
+    row.varint()?;
     row.bytes()?;
     let of = row.text()?;
     Ok(!of.is_empty() && QueueOf::read(of).map_err(Fault::damaged)?.collection().is_some())
 }
 
-pub(crate) fn pack_counts(counts: &Counts) -> Vec<u8> {
+pub(crate) fn encode_counts(counts: &Counts) -> Vec<u8> {
     let Counts { ready, waiting, scheduled, running, halted, missing } = *counts;
-    Packer::default().int(ready).int(waiting).int(scheduled).int(running).int(halted).int(missing).done()
+    RowEncoder::default()
+        .varint(ready)
+        .varint(waiting)
+        .varint(scheduled)
+        .varint(running)
+        .varint(halted)
+        .varint(missing)
+        .finish()
 }
 
-pub(crate) fn unpack_counts(bytes: &[u8]) -> Result<Counts> {
-    let mut row = Unpacker::new(bytes);
+pub(crate) fn decode_counts(bytes: &[u8]) -> Result<Counts> {
+    let mut row = RowDecoder::new(bytes);
     Ok(Counts {
-        ready: row.int()?,
-        waiting: row.int()?,
-        scheduled: row.int()?,
-        running: row.int()?,
-        halted: row.int()?,
-        missing: row.int()?,
+        ready: row.varint()?,
+        waiting: row.varint()?,
+        scheduled: row.varint()?,
+        running: row.varint()?,
+        halted: row.varint()?,
+        missing: row.varint()?,
     })
 }
 
-/// A node as it lies there: what it can do is JSON, or nothing if it never said.
+/// A stored node: its capabilities are JSON, or empty if never reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeRow<'b> {
     pub(crate) name: &'b str,
     pub(crate) joined: i64,
-    pub(crate) heard: i64,
-    pub(crate) gone: bool,
-    pub(crate) abilities: &'b str,
+    pub(crate) last_heartbeat: i64,
+    pub(crate) has_left: bool,
+    pub(crate) capabilities_json: &'b str,
 }
 
 impl<'b> NodeRow<'b> {
-    pub(crate) fn pack(&self) -> Vec<u8> {
-        let Self { name, joined, heard, gone, abilities } = *self;
-        Packer::default().text(name).int(joined).int(heard).flag(gone).text(abilities).done()
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let Self { name, joined, last_heartbeat, has_left, capabilities_json } = *self;
+        RowEncoder::default()
+            .text(name)
+            .varint(joined)
+            .varint(last_heartbeat)
+            .flag(has_left)
+            .text(capabilities_json)
+            .finish()
     }
 
-    pub(crate) fn unpack(bytes: &'b [u8]) -> Result<Self> {
-        let mut row = Unpacker::new(bytes);
+    pub(crate) fn decode(bytes: &'b [u8]) -> Result<Self> {
+        let mut row = RowDecoder::new(bytes);
         Ok(Self {
             name: row.text()?,
-            joined: row.int()?,
-            heard: row.int()?,
-            gone: row.flag()?,
-            abilities: row.text()?,
+            joined: row.varint()?,
+            last_heartbeat: row.varint()?,
+            has_left: row.flag()?,
+            capabilities_json: row.text()?,
         })
     }
 }
 
-pub(crate) fn pack_node(node: &NodeView) -> Result<Vec<u8>> {
+pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
     let abilities = serde_json::to_string(&node.abilities).map_err(Fault::damaged)?;
-    let (joined, heard) = (node.joined.micros(), node.heard.micros());
-    Ok(NodeRow { name: &node.name, joined, heard, gone: node.gone, abilities: &abilities }.pack())
+    let (joined, last_heartbeat) = (node.joined.micros(), node.heard.micros());
+    Ok(NodeRow {
+        name: &node.name,
+        joined,
+        last_heartbeat,
+        has_left: node.gone,
+        capabilities_json: &abilities,
+    }
+    .encode())
 }
 
-/// How many tasks it holds is told elsewhere.
-pub(crate) fn unpack_node(id: NodeId, bytes: &[u8], running: u64) -> Result<NodeView> {
-    let NodeRow { name, joined, heard, gone, abilities } = NodeRow::unpack(bytes)?;
-    let abilities = match abilities {
+/// The number of running tasks is not part of the row.
+pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<NodeView> {
+    let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } = NodeRow::decode(bytes)?;
+    let abilities = match capabilities_json {
         "" => Abilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
     };
-    Ok(NodeView { id, name: name.into(), joined: time(joined), heard: time(heard), gone, abilities, running })
+    Ok(NodeView {
+        id,
+        name: name.into(),
+        joined: to_timestamp(joined),
+        heard: to_timestamp(last_heartbeat),
+        gone: has_left,
+        abilities,
+        running,
+    })
 }
 
-pub(crate) fn pack_deed(deed: &Deed) -> Vec<u8> {
-    Packer::default()
-        .int(deed.at.micros())
+pub(crate) fn encode_audit_entry(deed: &Deed) -> Vec<u8> {
+    RowEncoder::default()
+        .varint(deed.at.micros())
         .text(&deed.by)
         .text(&deed.action)
         .text(&deed.what)
         .text(&deed.detail)
-        .done()
+        .finish()
 }
 
-pub(crate) fn unpack_deed(bytes: &[u8]) -> Result<Deed> {
-    let mut row = Unpacker::new(bytes);
+pub(crate) fn decode_audit_entry(bytes: &[u8]) -> Result<Deed> {
+    let mut row = RowDecoder::new(bytes);
     Ok(Deed {
-        at: time(row.int()?),
+        at: to_timestamp(row.varint()?),
         by: row.text()?.into(),
         action: row.text()?.into(),
         what: row.text()?.into(),
@@ -414,116 +451,117 @@ pub(crate) fn unpack_deed(bytes: &[u8]) -> Result<Deed> {
 
 // --- orders, fires, counters -------------------------------------------------------------------------------------
 
-pub(crate) fn pack_order(order: &Order) -> Vec<u8> {
-    Packer::with_capacity(order.value.as_str().len() + 64)
+pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
+    RowEncoder::with_capacity(order.value.as_str().len() + 64)
         .text(&order.key.to_string())
         .text(order.tenant.as_str())
         .text(order.node.as_str())
         .text(order.value.as_str())
-        .int(order.priority.into())
-        .maybe(order.planned.map(Timestamp::micros))
-        .int(order.created.micros())
-        .maybe(order.origin.map(|origin| origin.event.as_i64()))
-        .int(order.origin.map_or(0, |origin| origin.depth.into()))
-        .maybe(order.started.map(Timestamp::micros))
+        .varint(order.priority.into())
+        .optional_varint(order.planned.map(Timestamp::micros))
+        .varint(order.created.micros())
+        .optional_varint(order.origin.map(|origin| origin.event.as_i64()))
+        .varint(order.origin.map_or(0, |origin| origin.depth.into()))
+        .optional_varint(order.started.map(Timestamp::micros))
         .flag(order.suspended)
-        .maybe(order.task.map(|task| task.0))
+        .optional_varint(order.task.map(|task| task.0))
         .flag(order.stepped)
-        .maybe(order.halted_by.map(|task| task.0))
+        .optional_varint(order.halted_by.map(|task| task.0))
         .flag(order.took_on_error)
-        .done()
+        .finish()
 }
 
-/// Whether its task runs is told by the task.
-pub(crate) fn unpack_order(n: i64, bytes: &[u8]) -> Result<Numbered> {
-    let mut row = Unpacker::new(bytes);
+/// Whether the order runs is not part of the row: its task shows it.
+pub(crate) fn decode_order(n: i64, bytes: &[u8]) -> Result<Numbered> {
+    let mut row = RowDecoder::new(bytes);
     let (key, tenant, node) = (row.text()?, row.text()?, row.text()?);
-    let (value, priority, planned, created) = (row.text()?, row.int()?, row.maybe()?, row.int()?);
-    let (event, depth) = (row.maybe()?, u16::try_from(row.int()?).map_err(Fault::damaged)?);
+    let (value, priority, planned, created) =
+        (row.text()?, row.varint()?, row.optional_varint()?, row.varint()?);
+    let (event, depth) = (row.optional_varint()?, u16::try_from(row.varint()?).map_err(Fault::damaged)?);
     let order = Order {
         key: key.parse().map_err(Fault::damaged)?,
         tenant: Tenant::new(tenant).map_err(Fault::damaged)?,
         node: ChainNode::new(node).map_err(Fault::damaged)?,
         value: Json::trusted(value),
         priority: Priority::try_from(priority).map_err(Fault::damaged)?,
-        planned: planned.map(time),
-        created: time(created),
-        origin: event.map(|event| Origin { event: id(event), depth }),
-        started: row.maybe()?.map(time),
+        planned: planned.map(to_timestamp),
+        created: to_timestamp(created),
+        origin: event.map(|event| Origin { event: to_event_id(event), depth }),
+        started: row.optional_varint()?.map(to_timestamp),
         suspended: row.flag()?,
-        task: row.maybe()?.map(TaskSeq),
+        task: row.optional_varint()?.map(TaskSeq),
         running: false,
         stepped: row.flag()?,
-        halted_by: row.maybe()?.map(TaskSeq),
+        halted_by: row.optional_varint()?.map(TaskSeq),
         took_on_error: row.flag()?,
     };
     Ok(Numbered { n, order })
 }
 
-pub(crate) fn pack_ended_order(order: &EndedOrder) -> Vec<u8> {
-    Packer::default()
+pub(crate) fn encode_ended_order(order: &EndedOrder) -> Vec<u8> {
+    RowEncoder::default()
         .text(&order.key.to_string())
         .text(order.tenant.as_str())
         .text(order.outcome.as_str())
         .text(order.node.as_str())
-        .int(order.ended.micros())
-        .done()
+        .varint(order.ended.micros())
+        .finish()
 }
 
-pub(crate) fn unpack_ended_order(bytes: &[u8]) -> Result<EndedOrder> {
-    let mut row = Unpacker::new(bytes);
+pub(crate) fn decode_ended_order(bytes: &[u8]) -> Result<EndedOrder> {
+    let mut row = RowDecoder::new(bytes);
     Ok(EndedOrder {
         key: row.text()?.parse().map_err(Fault::damaged)?,
         tenant: Tenant::new(row.text()?).map_err(Fault::damaged)?,
         outcome: row.text()?.parse().map_err(Fault::damaged)?,
         node: ChainNode::new(row.text()?).map_err(Fault::damaged)?,
-        ended: time(row.int()?),
+        ended: to_timestamp(row.varint()?),
     })
 }
 
-pub(crate) fn pack_fire(fire: &Fire) -> Result<Vec<u8>> {
-    Ok(Packer::default()
-        .int(fire.planned.micros())
-        .int(fire.at.micros())
-        .bytes(&json(&fire.outcome)?)
-        .maybe(fire.event.map(EventId::as_i64))
-        .maybe_text(fire.task.as_ref().map(TaskId::as_str))
-        .done())
+pub(crate) fn encode_fire(fire: &Fire) -> Result<Vec<u8>> {
+    Ok(RowEncoder::default()
+        .varint(fire.planned.micros())
+        .varint(fire.at.micros())
+        .bytes(&encode_json(&fire.outcome)?)
+        .optional_varint(fire.event.map(EventId::as_i64))
+        .optional_text(fire.task.as_ref().map(TaskId::as_str))
+        .finish())
 }
 
-pub(crate) fn unpack_fire(bytes: &[u8]) -> Result<Fire> {
-    let mut row = Unpacker::new(bytes);
+pub(crate) fn decode_fire(bytes: &[u8]) -> Result<Fire> {
+    let mut row = RowDecoder::new(bytes);
     Ok(Fire {
-        planned: time(row.int()?),
-        at: time(row.int()?),
-        outcome: of_json(row.bytes()?)?,
-        event: row.maybe()?.map(id),
-        task: row.maybe_text()?.map(TaskId::from_text),
+        planned: to_timestamp(row.varint()?),
+        at: to_timestamp(row.varint()?),
+        outcome: decode_json(row.bytes()?)?,
+        event: row.optional_varint()?.map(to_event_id),
+        task: row.optional_text()?.map(TaskId::from_text),
     })
 }
 
-pub(crate) fn pack_counters(counters: &Counters, into: Packer) -> Packer {
-    into.int(counters.last_event.as_i64())
-        .int(counters.forgotten.as_i64())
-        .int(counters.tasks)
-        .int(counters.fences)
-        .int(counters.objects)
-        .int(counters.orders)
-        .int(counters.journaled)
-        .int(counters.ended)
-        .maybe(counters.next_due.map(Timestamp::micros))
+pub(crate) fn encode_counters(counters: &Counters, into: RowEncoder) -> RowEncoder {
+    into.varint(counters.last_event.as_i64())
+        .varint(counters.forgotten.as_i64())
+        .varint(counters.tasks)
+        .varint(counters.fences)
+        .varint(counters.objects)
+        .varint(counters.orders)
+        .varint(counters.journaled)
+        .varint(counters.ended)
+        .optional_varint(counters.next_due.map(Timestamp::micros))
 }
 
-pub(crate) fn unpack_counters(row: &mut Unpacker<'_>) -> Result<Counters> {
+pub(crate) fn decode_counters(row: &mut RowDecoder<'_>) -> Result<Counters> {
     Ok(Counters {
-        last_event: id(row.int()?),
-        forgotten: id(row.int()?),
-        tasks: row.int()?,
-        fences: row.int()?,
-        objects: row.int()?,
-        orders: row.int()?,
-        journaled: row.int()?,
-        ended: row.int()?,
-        next_due: row.maybe()?.map(time),
+        last_event: to_event_id(row.varint()?),
+        forgotten: to_event_id(row.varint()?),
+        tasks: row.varint()?,
+        fences: row.varint()?,
+        objects: row.varint()?,
+        orders: row.varint()?,
+        journaled: row.varint()?,
+        ended: row.varint()?,
+        next_due: row.optional_varint()?.map(to_timestamp),
     })
 }

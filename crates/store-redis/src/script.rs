@@ -1,8 +1,8 @@
-//! The scripts that Redis runs: a file each in `lua/`, loaded when a connection is opened and called by their hashes.
+//! The Lua scripts: one file each in `lua/`, loaded on connecting and called by hash.
 
 use std::sync::LazyLock;
 
-/// A script, and the hash that Redis knows it by.
+/// A script and its SHA-1 hash.
 #[derive(Debug)]
 pub(crate) struct Script {
     source: &'static str,
@@ -16,37 +16,37 @@ macro_rules! scripts {
             source: include_str!(concat!("lua/", $file)),
             hash: LazyLock::new(|| redis::Script::new(include_str!(concat!("lua/", $file))).get_hash().into()),
         };)*
-        pub(crate) static ALL: &[&Script] = &[$(&$name),*];
+        pub(crate) static ALL_SCRIPTS: &[&Script] = &[$(&$name),*];
     };
 }
 
 scripts! {
-    BEGIN = "begin.lua";
-    CAUSED = "caused.lua";
-    CHAIN = "chain.lua";
+    BEGIN_TRANSACTION = "begin_transaction.lua";
+    CAUSED_EVENTS = "caused_events.lua";
+    OBJECT_EVENTS = "object_events.lua";
     COMMIT = "commit.lua";
-    LANES = "lanes.lua";
-    READY = "ready.lua";
-    SERVE = "serve.lua";
-    SWEEP = "sweep.lua";
-    TAKE = "take.lua";
-    UNIT = "unit.lua";
+    OBJECT_LANES = "object_lanes.lua";
+    READY_TASKS = "ready_tasks.lua";
+    READ_OUTBOXES = "read_outboxes.lua";
+    REQUEUE_OBJECTS = "requeue_objects.lua";
+    CLAIM_OBJECTS = "claim_objects.lua";
+    UNIT_OF_WORK = "unit_of_work.lua";
 }
 
 impl Script {
-    /// The words that load it.
-    pub(crate) fn load(&self) -> Vec<Vec<u8>> {
+    /// Returns the command that loads the script.
+    pub(crate) fn load_command(&self) -> Vec<Vec<u8>> {
         vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), self.source.as_bytes().to_vec()]
     }
 
-    /// The words that call it with these keys and arguments.
-    pub(crate) fn call(&self, keys: Vec<Vec<u8>>, arguments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        let mut words = Vec::with_capacity(3 + keys.len() + arguments.len());
-        words.push(b"EVALSHA".to_vec());
-        words.push(self.hash.as_bytes().to_vec());
-        words.push(keys.len().to_string().into_bytes());
-        words.extend(keys);
-        words.extend(arguments);
-        words
+    /// Returns the command that calls the script.
+    pub(crate) fn call_command(&self, keys: Vec<Vec<u8>>, arguments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let mut args = Vec::with_capacity(3 + keys.len() + arguments.len());
+        args.push(b"EVALSHA".to_vec());
+        args.push(self.hash.as_bytes().to_vec());
+        args.push(keys.len().to_string().into_bytes());
+        args.extend(keys);
+        args.extend(arguments);
+        args
     }
 }

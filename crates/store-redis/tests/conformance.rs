@@ -1,4 +1,4 @@
-//! The Redis store passes the one suite, on a real server.
+//! The conformance suite on a real server.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,16 +9,16 @@ use pointsman_store_conformance::Harness;
 use pointsman_store_redis::Redis;
 use pointsman_testing::{fresh_prefix, shared_redis};
 
-/// Stores that were opened, each under a prefix of its own. The last one is the one that is reopened.
+/// FreshStores that were opened, each under a prefix of its own. The last one is the one that is reopened.
 #[derive(Default)]
-struct Stores(Mutex<Vec<Opened>>);
+struct FreshStores(Mutex<Vec<OpenStore>>);
 
-struct Opened {
+struct OpenStore {
     store: Arc<dyn Store>,
     url: String,
 }
 
-impl Drop for Opened {
+impl Drop for OpenStore {
     fn drop(&mut self) {
         self.store.close();
     }
@@ -30,13 +30,13 @@ async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
 }
 
 #[async_trait]
-impl Harness for Stores {
+impl Harness for FreshStores {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
         // Those that only we still have are done with.
         self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
         let url = shared_redis().expect("Redis starts").url_under(&fresh_prefix());
         let store = open(&url, now).await;
-        self.0.lock().expect("nobody has panicked").push(Opened { store: store.clone(), url });
+        self.0.lock().expect("nobody has panicked").push(OpenStore { store: store.clone(), url });
         store
     }
 
@@ -52,4 +52,4 @@ impl Harness for Stores {
     }
 }
 
-pointsman_store_conformance::suite!(Stores::default());
+pointsman_store_conformance::suite!(FreshStores::default());

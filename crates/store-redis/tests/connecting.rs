@@ -1,4 +1,4 @@
-//! Connections to real servers of every kind, and what is said of those that are not what the URL says.
+//! Connections to real servers of every kind, and errors for servers that do not match the URL.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ fn endpoint(url: &str) -> Endpoint {
 }
 
 /// The port of the server that a connection leads to, asked over both kinds of connections.
-async fn port(url: &str) -> Result<u16, OpenError> {
+async fn connected_port(url: &str) -> Result<u16, OpenError> {
     let endpoint = endpoint(url);
     let asked = |told: Vec<String>| told.get(1).and_then(|port| port.parse::<u16>().ok()).unwrap();
     let get = || redis::cmd("CONFIG").arg("GET").arg("port").to_owned();
@@ -29,8 +29,8 @@ async fn port(url: &str) -> Result<u16, OpenError> {
     Ok(there)
 }
 
-/// Why there is no connection of either kind.
-async fn refused(url: &str) -> OpenError {
+/// Returns the error of connecting, which both kinds of connections share.
+async fn connection_error(url: &str) -> OpenError {
     let endpoint = endpoint(url);
     let there = endpoint.connect().await.err();
     let blocking = tokio::task::spawn_blocking(move || endpoint.connect_blocking().err()).await.unwrap();
@@ -40,12 +40,12 @@ async fn refused(url: &str) -> OpenError {
 }
 
 /// The same server with other words before and behind its address.
-fn at(server: &Redis, before: &str, behind: &str) -> String {
+fn url_of(server: &Redis, before: &str, behind: &str) -> String {
     format!("{before}{}{behind}", server.address())
 }
 
 /// Whether it hears what is published over another connection.
-async fn hears(endpoint: &Endpoint) {
+async fn assert_receives_published(endpoint: &Endpoint) {
     let mut listener = endpoint.connect_for_listening().await.unwrap();
     listener.subscribe("news").await.unwrap();
     let mut teller = endpoint.connect().await.unwrap();
@@ -57,57 +57,57 @@ async fn hears(endpoint: &Endpoint) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_server_is_reached_with_its_password_and_database() {
     let server = Redis::start(RedisSettings { password: Some("p@ss/w?rd".into()), extra: vec![] }).unwrap();
-    let url = at(&server, "redis://:p%40ss%2Fw%3Frd@", "/3");
-    assert_eq!(port(&url).await.unwrap(), server.port());
+    let url = url_of(&server, "redis://:p%40ss%2Fw%3Frd@", "/3");
+    assert_eq!(connected_port(&url).await.unwrap(), server.port());
     let mut connection = endpoint(&url).connect().await.unwrap();
     let list: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await.unwrap();
     assert!(list.contains(" name=pointsman ") && list.contains(" db=3 "), "{list}");
-    hears(&endpoint(&url)).await;
+    assert_receives_published(&endpoint(&url)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_let_in_is_told_why() {
+async fn refused_logins_explain_the_reason() {
     let server = Redis::start(RedisSettings { password: Some("right".into()), extra: vec![] }).unwrap();
     for (before, told) in [
         ("redis://", "NOAUTH"),
         ("redis://:wrong@", "WRONGPASS"),
-        ("redis://eve:right@", "does not let the user eve in: WRONGPASS"),
+        ("redis://eve:right@", "refused the login of user eve: WRONGPASS"),
     ] {
-        let error = refused(&at(&server, before, "")).await;
-        assert!(matches!(error, OpenError::NotLetIn { .. }), "{error}");
+        let error = connection_error(&url_of(&server, before, "")).await;
+        assert!(matches!(error, OpenError::AccessDenied { .. }), "{error}");
         assert!(error.to_string().contains(told), "{error}");
     }
-    let listening = endpoint(&at(&server, "redis://:wrong@", "")).connect_for_listening().await;
-    assert!(matches!(listening, Err(OpenError::NotLetIn { .. })));
+    let listening = endpoint(&url_of(&server, "redis://:wrong@", "")).connect_for_listening().await;
+    assert!(matches!(listening, Err(OpenError::AccessDenied { .. })));
     let open = Redis::start(RedisSettings::default()).unwrap();
-    let error = refused(&at(&open, "redis://:none@", "")).await;
+    let error = connection_error(&url_of(&open, "redis://:none@", "")).await;
     assert!(error.to_string().contains("without any password configured"), "{error}");
 
     let limited = ["ACL", "SETUSER", "ann", "on", ">right", "~*", "+@read"];
     open.command(&limited).unwrap();
-    let url = at(&open, "redis://ann:right@", "");
-    let error = refused(&url).await;
-    let OpenError::NoRight { grant, .. } = &error else { panic!("{error}") };
+    let url = url_of(&open, "redis://ann:right@", "");
+    let error = connection_error(&url).await;
+    let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     open.command(&grant.split(' ').collect::<Vec<_>>()).unwrap();
     endpoint(&url).connect().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_not_there_and_a_replica_are_refused() {
+async fn missing_databases_and_replicas_are_refused() {
     let server = Redis::start(RedisSettings::default()).unwrap();
-    let error = refused(&at(&server, "redis://", "/16")).await;
+    let error = connection_error(&url_of(&server, "redis://", "/16")).await;
     assert!(matches!(error, OpenError::NoDatabase { database: 16, .. }), "{error}");
     let (ip, there) = (server.address().ip().to_string(), server.port().to_string());
     let replica = Redis::start(RedisSettings::with(&[("replicaof", &format!("{ip} {there}"))])).unwrap();
-    let error = refused(&replica.url()).await;
+    let error = connection_error(&replica.url()).await;
     assert!(
-        matches!(&error, OpenError::Replica { of, .. } if *of == server.address().to_string()),
+        matches!(&error, OpenError::IsReplica { master: of, .. } if *of == server.address().to_string()),
         "{error}"
     );
 }
 
-/// Answers everyone with the same words, one after the other, and then is silent; with none it hangs up.
-fn somebody_else(words: &'static [&'static str]) -> SocketAddr {
+/// Starts a server that sends fixed replies, and then is silent; without replies it closes the connection.
+fn fake_server(words: &'static [&'static str]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -124,175 +124,179 @@ fn somebody_else(words: &'static [&'static str]) -> SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_redis_is_told_from_what_is_not_there() {
+async fn other_servers_and_unreachable_hosts_have_distinct_errors() {
     for words in [&["HTTP/1.1 400 Bad Request\r\n\r\n"], &["SSH-2.0-OpenSSH_9.2\r\n"]] {
-        let error = refused(&format!("redis://{}", somebody_else(words))).await;
+        let error = connection_error(&format!("redis://{}", fake_server(words))).await;
         assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
     }
     const OLD: &str = "$22\r\nredis_version:6.2.14\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n+PONG\r\n+OK\r\n";
-    let error = refused(&format!("redis://{}", somebody_else(&["+PONG\r\n", OLD]))).await;
-    assert!(matches!(&error, OpenError::TooOld { found, .. } if found == "6.2.14"), "{error}");
+    let error = connection_error(&format!("redis://{}", fake_server(&["+PONG\r\n", OLD]))).await;
+    assert!(matches!(&error, OpenError::ServerTooOld { found, .. } if found == "6.2.14"), "{error}");
 
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let error = refused(&format!("redis://{}?connect_timeout=1", silent.local_addr().unwrap())).await;
+    let error =
+        connection_error(&format!("redis://{}?connect_timeout=1", silent.local_addr().unwrap())).await;
     assert!(error.to_string().contains("does not answer within 1 s"), "{error}");
     drop(silent);
 
-    let error = refused(&format!("redis://{}", somebody_else(&[]))).await;
+    let error = connection_error(&format!("redis://{}", fake_server(&[]))).await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
     assert!(error.to_string().contains("let the URL begin with rediss"), "{error}");
-    let error = refused("redis://127.0.0.1:1").await;
+    let error = connection_error("redis://127.0.0.1:1").await;
     assert!(error.to_string().contains("Connection refused"), "{error}");
-    let error = refused("redis+sentinel://127.0.0.1:1,127.0.0.1:2/m").await;
+    let error = connection_error("redis+sentinel://127.0.0.1:1,127.0.0.1:2/m").await;
     assert!(
         error.to_string().contains("127.0.0.1:1: ") && error.to_string().contains("127.0.0.1:2: "),
         "{error}"
     );
-    let error = refused("redis://no-such-host.invalid").await;
+    let error = connection_error("redis://no-such-host.invalid").await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sentinels_know_the_master_after_a_failover_too() {
-    let house = RedisSentinel::start().unwrap();
-    let url = house.url();
-    let first = house.master().unwrap();
-    assert_eq!(port(&url).await.unwrap(), first.port());
-    hears(&endpoint(&url)).await;
+async fn sentinels_lead_to_the_master_after_a_failover() {
+    let sentinels = RedisSentinel::start().unwrap();
+    let url = sentinels.url();
+    let first = sentinels.master().unwrap();
+    assert_eq!(connected_port(&url).await.unwrap(), first.port());
+    assert_receives_published(&endpoint(&url)).await;
 
-    let error = refused(&url.replace("/mymaster", "/nobody")).await;
-    assert!(matches!(&error, OpenError::NoMaster { known, .. } if known == "mymaster"), "{error}");
-    let sentinel = house.sentinels().first().unwrap();
-    let error = refused(&sentinel.url()).await;
+    let error = connection_error(&url.replace("/mymaster", "/nobody")).await;
+    assert!(
+        matches!(&error, OpenError::UnknownMaster { known_masters: known, .. } if known == "mymaster"),
+        "{error}"
+    );
+    let sentinel = sentinels.sentinels().first().unwrap();
+    let error = connection_error(&sentinel.url()).await;
     assert!(
         error.to_string().contains("is a sentinel") && error.to_string().contains("redis+sentinel://"),
         "{error}"
     );
-    let error = refused(&at(sentinel, "redis+cluster://", "")).await;
+    let error = connection_error(&url_of(sentinel, "redis+cluster://", "")).await;
     assert!(error.to_string().contains("is a sentinel"), "{error}");
-    let error = refused(&at(first, "redis+sentinel://", "/mymaster")).await;
+    let error = connection_error(&url_of(first, "redis+sentinel://", "/mymaster")).await;
     assert!(error.to_string().contains("is no sentinel"), "{error}");
 
     // A sentinel that is gone is no hindrance.
-    house.sentinels().first().unwrap().kill().unwrap();
+    sentinels.sentinels().first().unwrap().kill().unwrap();
     let quick = format!("{url}?connect_timeout=1");
-    assert_eq!(port(&quick).await.unwrap(), first.port());
+    assert_eq!(connected_port(&quick).await.unwrap(), first.port());
 
-    let dead = house.kill_master().unwrap();
-    let error = refused(&quick).await;
+    let dead = sentinels.kill_master().unwrap();
+    let error = connection_error(&quick).await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
-    let master = house.wait_for_failover(dead).unwrap();
-    assert_eq!(port(&quick).await.unwrap(), master.port());
-    house.rejoin(dead).unwrap();
-    assert_eq!(port(&quick).await.unwrap(), master.port());
-    hears(&endpoint(&quick)).await;
+    let master = sentinels.wait_for_failover(dead).unwrap();
+    assert_eq!(connected_port(&quick).await.unwrap(), master.port());
+    sentinels.rejoin(dead).unwrap();
+    assert_eq!(connected_port(&quick).await.unwrap(), master.port());
+    assert_receives_published(&endpoint(&quick)).await;
     // Nor is one that answers no more.
-    house.sentinels().get(1).unwrap().pause().unwrap();
-    assert_eq!(port(&quick).await.unwrap(), master.port());
+    sentinels.sentinels().get(1).unwrap().pause().unwrap();
+    assert_eq!(connected_port(&quick).await.unwrap(), master.port());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_password_of_the_sentinels_is_their_own() {
-    let house = RedisSentinel::start().unwrap();
-    for sentinel in house.sentinels() {
+async fn sentinels_have_their_own_password() {
+    let sentinels = RedisSentinel::start().unwrap();
+    for sentinel in sentinels.sentinels() {
         sentinel.command(&["ACL", "SETUSER", "default", "resetpass", ">watch"]).unwrap();
     }
-    let error = refused(&house.url()).await;
+    let error = connection_error(&sentinels.url()).await;
     assert!(error.to_string().contains("sentinel_password"), "{error}");
-    let error = refused(&format!("{}?sentinel_password=wrong", house.url())).await;
+    let error = connection_error(&format!("{}?sentinel_password=wrong", sentinels.url())).await;
     assert!(error.to_string().contains("WRONGPASS"), "{error}");
-    port(&format!("{}?sentinel_password=watch", house.url())).await.unwrap();
+    connected_port(&format!("{}?sentinel_password=watch", sentinels.url())).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_leads_to_the_node_that_has_the_prefix() {
+async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
     let cluster = RedisCluster::start_with_replicas().unwrap();
     let url = cluster.url();
     for prefix in ["{pointsman}:", "{a}:", "x{b}", "{c}"] {
         let owner = cluster.node(cluster.owner_of(prefix).unwrap()).unwrap();
         let encoded = prefix.replace('{', "%7B").replace('}', "%7D");
-        assert_eq!(port(&format!("{url}?prefix={encoded}")).await.unwrap(), owner.port());
+        assert_eq!(connected_port(&format!("{url}?prefix={encoded}")).await.unwrap(), owner.port());
     }
     let mut connection = endpoint(&url).connect().await.unwrap();
     let set: String =
         redis::cmd("SET").arg("{pointsman}:a").arg(1).query_async(&mut connection).await.unwrap();
     assert_eq!(set, "OK", "it is the one that has the slot");
-    hears(&endpoint(&url)).await;
+    assert_receives_published(&endpoint(&url)).await;
 
     let node = cluster.node(0).unwrap();
-    let error = refused(&node.url()).await;
+    let error = connection_error(&node.url()).await;
     assert!(error.to_string().contains("redis+cluster://"), "{error}");
     let single = Redis::start(RedisSettings::default()).unwrap();
-    let error = refused(&at(&single, "redis+cluster://", "")).await;
+    let error = connection_error(&url_of(&single, "redis+cluster://", "")).await;
     assert!(error.to_string().contains("is not part of a cluster"), "{error}");
 
     // A replica knows as much as a master, and takes its place.
     let owner = cluster.owner_of("{pointsman}:").unwrap();
     let replica = cluster.node(owner + 3).unwrap();
-    let by_replica = at(replica, "redis+cluster://", "");
-    assert_eq!(port(&by_replica).await.unwrap(), cluster.node(owner).unwrap().port());
+    let by_replica = url_of(replica, "redis+cluster://", "");
+    assert_eq!(connected_port(&by_replica).await.unwrap(), cluster.node(owner).unwrap().port());
     cluster.kill(owner).unwrap();
     cluster.wait_for_owner("{pointsman}:", owner + 3).unwrap();
     for url in [&url, &by_replica] {
-        assert_eq!(port(url).await.unwrap(), replica.port());
+        assert_eq!(connected_port(&url).await.unwrap(), replica.port());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slot_that_nobody_has_is_told() {
+async fn unserved_slots_are_reported() {
     let lonely = Redis::start(RedisSettings::with(&[
         ("cluster-enabled", "yes"),
-        ("cluster-port", &free().to_string()),
+        ("cluster-port", &free_port().to_string()),
     ]));
     let lonely = lonely.unwrap();
-    let error = refused(&at(&lonely, "redis+cluster://", "")).await;
-    assert!(matches!(error, OpenError::NotServed { slot: 6572, .. }), "{error}");
+    let error = connection_error(&url_of(&lonely, "redis+cluster://", "")).await;
+    assert!(matches!(error, OpenError::SlotNotServed { slot: 6572, .. }), "{error}");
     // One that is alone knows no address of its own.
     lonely.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
-    assert_eq!(port(&at(&lonely, "redis+cluster://", "")).await.unwrap(), lonely.port());
+    assert_eq!(connected_port(&url_of(&lonely, "redis+cluster://", "")).await.unwrap(), lonely.port());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wire_that_is_frozen_does_not_hold_up_for_ever() {
+async fn connecting_to_a_frozen_server_times_out() {
     let server = Redis::start(RedisSettings::default()).unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
     let url = format!("{}?connect_timeout=1", server.url_through(&proxy).unwrap());
-    port(&url).await.unwrap();
+    connected_port(&url).await.unwrap();
     proxy.freeze(true);
-    let error = refused(&url).await;
+    let error = connection_error(&url).await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
     assert!(endpoint(&url).connect_for_listening().await.is_err());
     proxy.freeze(false);
-    port(&url).await.unwrap();
+    connected_port(&url).await.unwrap();
 }
 
-fn free() -> u16 {
+fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A server whose certificate is that of `localhost`, and the files that clients need.
-struct Encrypted {
+struct TlsServer {
     server: Redis,
     port: u16,
     folder: TempDir,
 }
 
-fn issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
+fn create_issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(rcgen::DnType::CommonName, name);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-impl Encrypted {
+impl TlsServer {
     fn start(asks_clients: &str) -> Self {
         let folder = TempDir::new().unwrap();
-        open_to_all(folder.path(), 0o755);
-        let (trusted, stranger) = (issuer("trusted"), issuer("stranger"));
+        set_file_mode(folder.path(), 0o755);
+        let (trusted, stranger) = (create_issuer("trusted"), create_issuer("stranger"));
         let file = |name: &str, text: String| {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
-            open_to_all(&path, 0o644);
+            set_file_mode(&path, 0o644);
             path.display().to_string()
         };
         let issued = |name: &str, by: &CertifiedIssuer<'static, KeyPair>| {
@@ -308,7 +312,7 @@ impl Encrypted {
         issued("client", &trusted);
         let roots = file("issuer.crt", trusted.pem());
         file("stranger.crt", stranger.pem());
-        let port = free();
+        let port = free_port();
         let server = Redis::start(RedisSettings::with(&[
             ("tls-port", &port.to_string()),
             ("tls-cert-file", &certificate),
@@ -328,14 +332,14 @@ impl Encrypted {
     }
 }
 
-fn open_to_all(path: &Path, mode: u32) {
+fn set_file_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_encrypted_is_looked_at_as_far_as_the_mode_says() {
-    let it = Encrypted::start("no");
+async fn sslmode_decides_which_certificates_are_accepted() {
+    let it = TlsServer::start("no");
     let (issuer, stranger) = (it.file("issuer.crt"), it.file("stranger.crt"));
     let (issuer, stranger) = (issuer.display(), stranger.display());
     for (host, parameters) in [
@@ -346,8 +350,8 @@ async fn what_is_encrypted_is_looked_at_as_far_as_the_mode_says() {
         ("127.0.0.1", "sslmode=require".into()),
     ] {
         let url = it.url(host, &parameters);
-        assert_eq!(port(&url).await.unwrap(), it.server.port(), "{url}");
-        hears(&endpoint(&url)).await;
+        assert_eq!(connected_port(&url).await.unwrap(), it.server.port(), "{url}");
+        assert_receives_published(&endpoint(&url)).await;
     }
     for (host, parameters) in [
         ("localhost", String::new()),
@@ -356,23 +360,26 @@ async fn what_is_encrypted_is_looked_at_as_far_as_the_mode_says() {
         ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={stranger}")),
         ("127.0.0.1", format!("sslmode=require&sslrootcert={stranger}")),
     ] {
-        let error = refused(&it.url(host, &parameters)).await;
-        assert!(matches!(error, OpenError::NotTrusted { .. }), "{error}");
+        let error = connection_error(&it.url(host, &parameters)).await;
+        assert!(matches!(error, OpenError::TlsFailed { .. }), "{error}");
         assert!(error.to_string().contains("certificate"), "{error}");
     }
-    let error =
-        refused(&format!("rediss://localhost:{}?sslmode=require&connect_timeout=1", it.server.port())).await;
+    let error = connection_error(&format!(
+        "rediss://localhost:{}?sslmode=require&connect_timeout=1",
+        it.server.port()
+    ))
+    .await;
     assert!(error.to_string().contains("if it does not encrypt, let the URL begin with redis"), "{error}");
-    let http = somebody_else(&["HTTP/1.1 400 Bad Request\r\n\r\n"]);
-    let error = refused(&format!("rediss://{http}?sslmode=require")).await;
+    let http = fake_server(&["HTTP/1.1 400 Bad Request\r\n\r\n"]);
+    let error = connection_error(&format!("rediss://{http}?sslmode=require")).await;
     assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
-    let error = refused(&format!("redis://localhost:{}", it.port)).await;
+    let error = connection_error(&format!("redis://localhost:{}", it.port)).await;
     assert!(error.to_string().contains("let the URL begin with rediss"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_may_want_to_see_a_certificate_of_ours() {
-    let it = Encrypted::start("yes");
+async fn servers_may_require_a_client_certificate() {
+    let it = TlsServer::start("yes");
     let file = |name| it.file(name).display().to_string();
     let roots = format!("sslrootcert={}", file("issuer.crt"));
     let unproved = endpoint(&it.url("localhost", &roots));
@@ -380,7 +387,7 @@ async fn a_server_may_want_to_see_a_certificate_of_ours() {
     let error = unproved.connect().await.err().unwrap().to_string();
     assert!(error.contains("sslcert"), "{error}");
     let blocking = tokio::task::spawn_blocking(move || unproved.connect_blocking().err()).await.unwrap();
-    assert!(matches!(blocking, Some(OpenError::NotTrusted { .. })), "{blocking:?}");
+    assert!(matches!(blocking, Some(OpenError::TlsFailed { .. })), "{blocking:?}");
     let ours = format!("{roots}&sslcert={}&sslkey={}", file("client.crt"), file("client.key"));
-    assert_eq!(port(&it.url("localhost", &ours)).await.unwrap(), it.server.port());
+    assert_eq!(connected_port(&it.url("localhost", &ours)).await.unwrap(), it.server.port());
 }

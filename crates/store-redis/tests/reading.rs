@@ -18,35 +18,35 @@ async fn open(url: &str) -> Arc<dyn Store> {
     Arc::new(store.unwrap_or_else(|fault| panic!("the store opens: {fault}")))
 }
 
-fn fresh_url() -> String {
+fn new_store_url() -> String {
     shared_redis().unwrap().url_under(&fresh_prefix())
 }
 
 /// A store with this registered, and a node.
-async fn fresh(url: &str, plan: &Plan) -> (Arc<dyn Store>, NodeId) {
+async fn open_with_plan(url: &str, plan: &Plan) -> (Arc<dyn Store>, NodeId) {
     let store = open(url).await;
     must(store.register(plan.registration(), BEGINNING).await);
     let node = must(store.join("first", BEGINNING).await);
     (store, node)
 }
 
-async fn emit(store: &dyn Store, events: Vec<NewEvent>, now: Timestamp) -> Vec<EventId> {
+async fn emit_events(store: &dyn Store, events: Vec<NewEvent>, now: Timestamp) -> Vec<EventId> {
     let (receipts, _) = must(store.append(vec![emission(events)], None, now).await);
     receipts.into_iter().flat_map(|receipt| receipt.unwrap().events).map(|event| event.id).collect()
 }
 
-async fn claim(store: &dyn Store, node: NodeId, plan: &Plan, max: usize) -> Vec<Claimed> {
+async fn claim_tasks(store: &dyn Store, node: NodeId, plan: &Plan, max: usize) -> Vec<Claimed> {
     let claim = Claim { by: Claimant::Node(node), handlers: Arc::new(plan.names()), max };
     must(store.claim(claim, BEGINNING).await).tasks
 }
 
-async fn page(store: &dyn Store, after: EventId, limit: usize, backwards: bool) -> Page {
+async fn read_page(store: &dyn Store, after: EventId, limit: usize, backwards: bool) -> Page {
     let read = Read { after, until: None, filter: Filter::default(), limit, backwards };
     must(store.read(read).await)
 }
 
 /// All tasks that a filter lets through, page by page.
-async fn listed(store: &dyn Store, filter: &TaskFilter, limit: usize) -> Vec<TaskSeq> {
+async fn list_all_pages(store: &dyn Store, filter: &TaskFilter, limit: usize) -> Vec<TaskSeq> {
     let (mut found, mut before) = (Vec::new(), None);
     loop {
         let page = must(store.tasks(filter.clone(), before, limit).await);
@@ -60,15 +60,15 @@ async fn listed(store: &dyn Store, filter: &TaskFilter, limit: usize) -> Vec<Tas
 
 /// A task that ends goes from one table to another. At any moment it is in one of them.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_read_is_of_one_moment_while_another_node_writes() {
+async fn reads_are_consistent_snapshots_under_writes() {
     const TASKS: i64 = 400;
-    let (url, plan) = (fresh_url(), Plan::simple().free("index"));
-    let (store, _) = fresh(&url, &plan).await;
-    emit(&*store, vec![event("record"); TASKS as usize], BEGINNING).await;
+    let (url, plan) = (new_store_url(), Plan::simple().free("index"));
+    let (store, _) = open_with_plan(&url, &plan).await;
+    emit_events(&*store, vec![event("record"); TASKS as usize], BEGINNING).await;
     let (other, plan) = (open(&url).await, plan.clone());
     let node = must(other.join("other", BEGINNING).await);
     let writing = tokio::spawn(async move {
-        while let Some(task) = claim(&*other, node, &plan, 1).await.pop() {
+        while let Some(task) = claim_tasks(&*other, node, &plan, 1).await.pop() {
             must(other.finish(vec![ending(&task, succeeded())], None, BEGINNING).await);
         }
         other.close();
@@ -90,13 +90,13 @@ async fn what_is_read_is_of_one_moment_while_another_node_writes() {
 
 /// Whatever is forgotten while a page is read, between two events of it there is none that it does not have.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_has_no_holes_while_events_are_forgotten() {
+async fn pages_have_no_gaps_while_events_expire() {
     const EVENTS: usize = 3_000;
-    let (store, _) = fresh(&fresh_url(), &Plan::simple()).await;
+    let (store, _) = open_with_plan(&new_store_url(), &Plan::simple()).await;
     let mut ids = vec![EventId::ZERO];
     for n in 0..EVENTS as u64 / 10 {
         let now = BEGINNING.plus(secs(1 + n));
-        ids.extend(emit(&*store, vec![event("note"); 10], now).await);
+        ids.extend(emit_events(&*store, vec![event("note"); 10], now).await);
     }
     let forgetting = tokio::spawn({
         let store = store.clone();
@@ -111,7 +111,7 @@ async fn a_page_has_no_holes_while_events_are_forgotten() {
     let mut marks = BTreeSet::new();
     while !forgetting.is_finished() {
         for backwards in [false, true] {
-            let page = page(&*store, EventId::ZERO, EVENTS, backwards).await;
+            let page = read_page(&*store, EventId::ZERO, EVENTS, backwards).await;
             let first = ids.iter().position(|id| *id == page.extent.forgotten).unwrap() + 1;
             let mut found: Vec<EventId> = page.events.iter().map(|event| event.id).collect();
             if backwards {
@@ -128,12 +128,12 @@ async fn a_page_has_no_holes_while_events_are_forgotten() {
 
 /// Lists find what lies in many buckets, and hop over those in which nothing is left.
 #[tokio::test(flavor = "multi_thread")]
-async fn long_lists_are_whole_over_all_gaps() {
+async fn long_task_lists_are_complete_across_empty_buckets() {
     const TASKS: i64 = 6_000;
     let plan = Plan::simple().free("index");
-    let (store, node) = fresh(&fresh_url(), &plan).await;
+    let (store, node) = open_with_plan(&new_store_url(), &plan).await;
     for _ in 0..TASKS / 500 {
-        emit(&*store, vec![event("record"); 500], BEGINNING).await;
+        emit_events(&*store, vec![event("record"); 500], BEGINNING).await;
     }
     let all = TaskFilter::default();
     let down = |numbers: &mut dyn Iterator<Item = i64>| {
@@ -141,11 +141,11 @@ async fn long_lists_are_whole_over_all_gaps() {
         numbers.sort_by(|a, b| b.cmp(a));
         numbers
     };
-    assert_eq!(listed(&*store, &all, 1_000).await, down(&mut (1..=TASKS)));
+    assert_eq!(list_all_pages(&*store, &all, 1_000).await, down(&mut (1..=TASKS)));
     // A few stay unfinished, and of the others a few are remembered.
     let stays = |number: i64| number % 1_700 == 5;
     loop {
-        let claimed = claim(&*store, node, &plan, 1_000).await;
+        let claimed = claim_tasks(&*store, node, &plan, 1_000).await;
         if claimed.iter().all(|task| stays(task.seq.0)) {
             break;
         }
@@ -153,37 +153,37 @@ async fn long_lists_are_whole_over_all_gaps() {
         let ends = ends.map(|task| ending(task, succeeded())).collect();
         must(store.finish(ends, None, BEGINNING).await);
     }
-    assert_eq!(listed(&*store, &all, 700).await, down(&mut (1..=TASKS)));
+    assert_eq!(list_all_pages(&*store, &all, 700).await, down(&mut (1..=TASKS)));
     let history = Retention { count: 5, age: EVERYTHING.age };
     while must(store.prune(EVERYTHING, history, std::time::Duration::MAX, BEGINNING).await).more {}
     let running = down(&mut (1..=TASKS).filter(|number| stays(*number)));
     let locked = TaskFilter { statuses: vec![Status::Locked], ..all.clone() };
     let done = TaskFilter { statuses: vec![Status::Done], ..all.clone() };
     for limit in [1, 2, 1_000] {
-        assert_eq!(listed(&*store, &locked, limit).await, running);
-        let ended = listed(&*store, &done, limit).await;
+        assert_eq!(list_all_pages(&*store, &locked, limit).await, running);
+        let ended = list_all_pages(&*store, &done, limit).await;
         assert_eq!(ended.len(), 5);
         let both: BTreeSet<i64> = ended.iter().chain(&running).map(|seq| seq.0).collect();
-        assert_eq!(listed(&*store, &all, limit).await, down(&mut both.into_iter()));
+        assert_eq!(list_all_pages(&*store, &all, limit).await, down(&mut both.into_iter()));
     }
     store.close();
 }
 
 /// Workers elsewhere hold tasks as nodes do, though they are none.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_workers_hold_is_listed_as_running() {
+async fn tasks_of_remote_workers_are_listed_as_running() {
     let plan = Plan::default().on("record", &["index"]).on("page", &["print"]).pulled("print");
-    let (store, node) = fresh(&fresh_url(), &plan).await;
-    emit(&*store, vec![event("record"), event("page"), event("record")], BEGINNING).await;
+    let (store, node) = open_with_plan(&new_store_url(), &plan).await;
+    emit_events(&*store, vec![event("record"), event("page"), event("record")], BEGINNING).await;
     let until = BEGINNING.plus(secs(30));
     let by = Claimant::Worker { until, tenant: None };
     let of_worker = Claim { by, handlers: Arc::new(BTreeSet::from([handler("print")])), max: 1 };
     let fetched = must(store.claim(of_worker, BEGINNING).await).tasks;
-    let claimed = claim(&*store, node, &plan, 1).await;
+    let claimed = claim_tasks(&*store, node, &plan, 1).await;
     let held: BTreeSet<TaskSeq> = fetched.iter().chain(&claimed).map(|task| task.seq).collect();
     let locked = TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() };
     for limit in [1, 10] {
-        let found = listed(&*store, &locked, limit).await;
+        let found = list_all_pages(&*store, &locked, limit).await;
         assert_eq!(found, held.iter().rev().copied().collect::<Vec<_>>());
     }
     let fences: Vec<_> = fetched.iter().chain(&claimed).map(|task| (task.seq, task.fence)).collect();
@@ -195,17 +195,17 @@ async fn what_workers_hold_is_listed_as_running() {
 
 /// Big events come in pages of bounded size, and none is left out.
 #[tokio::test(flavor = "multi_thread")]
-async fn big_events_are_read_a_few_at_a_time() {
+async fn pages_of_large_events_are_bounded_in_size() {
     const MOST: usize = 9 << 20;
-    let (store, _) = fresh(&fresh_url(), &Plan::simple()).await;
+    let (store, _) = open_with_plan(&new_store_url(), &Plan::simple()).await;
     let big = event("note").key("a").value(&format!("\"{}\"", "x".repeat(1_000_000)));
     let mut ids = Vec::new();
     for _ in 0..5 {
-        ids.extend(emit(&*store, vec![big.clone(); 5], BEGINNING).await);
+        ids.extend(emit_events(&*store, vec![big.clone(); 5], BEGINNING).await);
     }
     let (mut after, mut found) = (EventId::ZERO, Vec::new());
     while found.len() < ids.len() {
-        let page = page(&*store, after, 1_000, false).await;
+        let page = read_page(&*store, after, 1_000, false).await;
         let bytes: usize = page.events.iter().map(|event| event.value.as_str().len()).sum();
         assert!((1..=MOST).contains(&bytes), "{bytes}");
         found.extend(page.events.iter().map(|event| event.id));
@@ -220,10 +220,10 @@ async fn big_events_are_read_a_few_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reads_go_on_over_cut_connections_and_say_so_when_all_is_gone() {
+async fn reads_survive_cut_connections_and_report_a_lost_store() {
     let server = pointsman_testing::Redis::start(RedisSettings::default()).unwrap();
-    let (store, _) = fresh(&server.url(), &Plan::simple()).await;
-    emit(&*store, vec![event("record")], BEGINNING).await;
+    let (store, _) = open_with_plan(&server.url(), &Plan::simple()).await;
+    emit_events(&*store, vec![event("record")], BEGINNING).await;
     for _ in 0..3 {
         let seen = must(store.extent().await);
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();

@@ -3,24 +3,26 @@
 
 mod common;
 
-use common::node::Node;
-use common::place::{Place, left};
+use common::redis_location::{RedisLocation, outbox_event};
+use common::test_node::TestNode;
 use pointsman_core::store::Journal;
 use pointsman_core::{NewEvent, ObjectKey, Tenant};
 use pointsman_store_conformance::world::{Draft, event};
 
-fn of_default() -> NewEvent {
+fn event_of_default_tenant() -> NewEvent {
     event("a").key("acme/vault:1")
 }
 
-fn of_acme() -> NewEvent {
+fn event_of_acme() -> NewEvent {
     event("a").tenant("acme").key("vault:1")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn neither_follows_the_other() {
-    for [first, second] in [[of_default(), of_acme()], [of_acme(), of_default()]] {
-        let node = Node::open(&Place::shared()).await;
+async fn objects_of_two_tenants_with_one_name_have_separate_chains() {
+    for [first, second] in
+        [[event_of_default_tenant(), event_of_acme()], [event_of_acme(), event_of_default_tenant()]]
+    {
+        let node = TestNode::open(&RedisLocation::on_shared_server()).await;
         let one = node.emit(first.clone()).await;
         let two = node.emit(second.clone()).await;
         assert_eq!((one.prev, two.prev), (None, None));
@@ -33,12 +35,14 @@ async fn neither_follows_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_for_both_goes_to_each() {
-    let place = Place::shared();
-    let node = Node::open(&place).await;
+async fn events_pushed_to_a_shared_name_reach_their_tenants() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
     let theirs = r#"{"type": "a", "tenant": "acme"}"#.to_string();
-    place.connect().push("acme/vault:1", &[theirs.clone(), left("a", 1), theirs, left("a", 2)]);
-    let events = node.events(4).await;
+    location
+        .connect()
+        .push_events("acme/vault:1", &[theirs.clone(), outbox_event("a", 1), theirs, outbox_event("a", 2)]);
+    let events = node.wait_for_events(4).await;
     for tenant in [Tenant::default(), Tenant::new("acme").unwrap()] {
         let mine: Vec<_> = events.iter().filter(|event| event.tenant == tenant).collect();
         assert_eq!((mine[0].prev, mine[1].prev), (None, Some(mine[0].id)), "{tenant}");

@@ -9,7 +9,7 @@ fn a_password_may_stand_in_the_environment() {
     let settings = RedisSettings { password: Some("hunter2".into()), ..RedisSettings::default() };
     let redis = Redis::start(settings).unwrap();
     let store = format!("store: redis://{}\n", redis.address());
-    refused(&store, 78, &["does not let the user default in", "REDISCLI_AUTH", "POINTSMAN_STORE_FILE"]);
+    refused(&store, 78, &["refused the login of user default", "REDISCLI_AUTH", "POINTSMAN_STORE_FILE"]);
     let wrong = Place::new(&store).with_variable("REDISCLI_AUTH", "wrong").run(&["work"]);
     let told = String::from_utf8(wrong.stderr).unwrap();
     assert!(told.contains("the password in REDISCLI_AUTH"), "{told}");
@@ -38,7 +38,7 @@ fn without_its_server_a_node_says_what_to_do_and_ends() {
     refused("store: redis://me:hunter2@127.0.0.1:x/0\n", 78, &["pointsman.yml:1"]);
     redis.command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"]).unwrap();
     let of_clerk = format!("store: redis://clerk:hunter2@{address}\n");
-    refused(&of_clerk, 78, &["has not the rights", "ACL SETUSER clerk"]);
+    refused(&of_clerk, 78, &["lacks permissions", "ACL SETUSER clerk"]);
     let mut newer = Place::new(&url(""));
     assert!(newer.serve().stop().success());
     redis.command(&["HSET", "pointsman:texts", "layout", "1000"]).unwrap();
@@ -64,7 +64,7 @@ fn what_is_not_as_it_should_be_is_logged_once() {
         let log = place.log();
         log.lines().filter(|line| line.contains("WARN") && line.contains(words)).count()
     };
-    assert_eq!(about("Redis can lose what it has acknowledged: appendonly is no"), 1, "{}", place.log());
+    assert_eq!(about("Redis can lose acknowledged writes: appendonly is no"), 1, "{}", place.log());
     redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
     until("emits are refused", || !place.run(&["emit", "record"]).status.success());
     let refused = place.run(&["emit", "record"]);
@@ -73,7 +73,7 @@ fn what_is_not_as_it_should_be_is_logged_once() {
     assert!(told.contains("raise maxmemory") && told.contains("nothing was changed"), "{told}");
     redis.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
     until("they are taken in again", || place.run(&["emit", "record"]).status.success());
-    assert_eq!(about("events and orders are refused"), 1, "{}", place.log());
+    assert_eq!(about("emits and new orders are refused"), 1, "{}", place.log());
     assert_eq!(about("appendonly is no"), 1, "{}", place.log());
     assert!(node.stop().success());
 }

@@ -1,44 +1,44 @@
-//! How somebody works by hand where our keys are: with redis-cli.
+//! Calls of redis-cli for an operator, addressed to the server with our keys.
 
-use super::tls::Trust;
-use super::{Address, Endpoint, Source};
+use super::tls::CertificateCheck;
+use super::{Endpoint, PasswordSource, ServerAddress};
 use crate::error::OpenError;
 
 impl Endpoint {
-    /// How redis-cli is called there.
+    /// Returns the redis-cli call for this server.
     pub(crate) async fn redis_cli(&self) -> String {
-        self.call_at(self.resolve_beside().await)
+        self.redis_cli_call(self.resolve_off_runtime().await)
     }
 
-    /// The same, for whoever may wait.
+    /// Blocking variant of [`Endpoint::redis_cli`].
     pub(crate) fn redis_cli_blocking(&self) -> String {
-        self.call_at(self.resolve())
+        self.redis_cli_call(self.resolve())
     }
 
-    /// A server that is not found now is called by the first name that the URL has.
-    fn call_at(&self, at: Result<Address, OpenError>) -> String {
+    /// Falls back to the first host of the URL if the server cannot be resolved.
+    fn redis_cli_call(&self, at: Result<ServerAddress, OpenError>) -> String {
         let mut call = String::from("redis-cli");
-        if let Some(Address { host, port }) = at.ok().as_ref().or(self.hosts.first()) {
-            call += &format!(" -h {} -p {port}", quoted(host.as_bytes()));
+        if let Some(ServerAddress { host, port }) = at.ok().as_ref().or(self.hosts.first()) {
+            call += &format!(" -h {} -p {port}", shell_quote(host.as_bytes()));
         }
-        call += &format!(" -n {}", self.db);
-        match self.tls.as_ref().map(|tls| tls.trust()) {
+        call += &format!(" -n {}", self.database);
+        match self.tls.as_ref().map(|tls| tls.certificate_check()) {
             None => {}
-            Some(Trust::Anyone) => call += " --tls --insecure",
-            Some(Trust::Issuer | Trust::Host) => call += " --tls",
+            Some(CertificateCheck::None) => call += " --tls --insecure",
+            Some(CertificateCheck::Issuer | CertificateCheck::IssuerAndHost) => call += " --tls",
         }
         if let Some(login) = &self.login {
-            let user = login.user.as_ref().map(|user| format!(" --user {}", quoted(user.as_bytes())));
+            let user = login.user.as_ref().map(|user| format!(" --user {}", shell_quote(user.as_bytes())));
             call += &user.unwrap_or_default();
-            // What is in the environment redis-cli finds there.
-            call += if login.source == Source::Url { " --askpass" } else { "" };
+            // redis-cli reads a password from the environment itself.
+            call += if login.source == PasswordSource::Url { " --askpass" } else { "" };
         }
         call
     }
 }
 
-/// A word as a shell reads it.
-pub(crate) fn quoted(word: &[u8]) -> String {
+/// Quotes an argument for the shell.
+pub(crate) fn shell_quote(word: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:@%+=,-".contains(byte);
     match std::str::from_utf8(word) {
         Ok(text) if !text.is_empty() && word.iter().all(plain) => text.into(),
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
+    fn arguments_are_quoted_for_the_shell() {
         for (word, as_read) in [
             (b"record:1".as_slice(), "record:1"),
             (b"", "''"),
@@ -68,15 +68,15 @@ mod tests {
             (b"a\nb", r"$'a\x0ab'"),
             (b"\xff'", r"$'\xff\x27'"),
         ] {
-            assert_eq!(quoted(word), as_read);
+            assert_eq!(shell_quote(word), as_read);
         }
     }
 
     #[test]
-    fn a_call_leads_to_the_server_and_tells_no_password() {
+    fn redis_cli_call_names_the_server_and_hides_the_password() {
         let call = |url| {
             let endpoint = Endpoint::parse(url).unwrap();
-            endpoint.call_at(Ok(endpoint.hosts[0].clone()))
+            endpoint.redis_cli_call(Ok(endpoint.hosts[0].clone()))
         };
         assert_eq!(call("redis://db.example:7000/3"), "redis-cli -h db.example -p 7000 -n 3");
         assert_eq!(call("redis://ann:s3cret@db"), "redis-cli -h db -p 6379 -n 0 --user ann --askpass");

@@ -1,11 +1,11 @@
-//! Where Redis is, and how to connect to it.
+//! Endpoints of Redis, and connecting to them.
 //!
-//! All our keys are in one slot, so that whatever stands there, one server has them: the one of the URL, the master that
-//! sentinels name, or the node of a cluster that has the slot. To connect is to find it (`resolve.rs`), and to see that
-//! it is what we need (`greet.rs`).
+//! All our keys are in one slot, so that one server has them: the server of the URL, the master that
+//! sentinels name, or the cluster node that owns the slot. Connecting means to find it (`resolve.rs`) and to check that
+//! it is suitable (`handshake.rs`).
 
 mod cli;
-mod greet;
+mod handshake;
 mod resolve;
 mod slot;
 mod tls;
@@ -21,54 +21,54 @@ use redis::{
     AsyncConnectionConfig, Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo,
 };
 
-pub(crate) use self::cli::quoted;
-pub(crate) use self::greet::line;
+pub(crate) use self::cli::shell_quote;
+pub(crate) use self::handshake::info_line;
 
-use self::greet::Greeting;
+use self::handshake::Handshake;
 use self::tls::Tls;
 use crate::error::OpenError;
 
-/// Under which name a server lists our connections.
-const NAME: &str = "pointsman";
-/// How long a server may take for an answer, unless whoever asks says otherwise. It only ends what would never end.
-pub(crate) const ANSWER: Duration = Duration::from_secs(15);
-/// A peer that is gone without a word is noticed after about a minute.
-const QUIET: Duration = Duration::from_secs(30);
-const BETWEEN_PROBES: Duration = Duration::from_secs(10);
+/// Client name of our connections in `CLIENT LIST`.
+const CLIENT_NAME: &str = "pointsman";
+/// Default response timeout. It is long: it only ends calls that would otherwise hang for ever.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+/// TCP keepalive: a server that vanished is detected after about a minute.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A Redis that can be connected to. Shown without passwords.
+/// A Redis endpoint. Displayed without passwords.
 #[derive(Clone)]
 pub struct Endpoint {
-    mode: Mode,
-    /// The server, or some of the sentinels or nodes that know which one it is.
-    hosts: Vec<Address>,
+    mode: DiscoveryMode,
+    /// The server, or sentinels or cluster nodes that can name it.
+    hosts: Vec<ServerAddress>,
     login: Option<Login>,
-    db: u32,
+    database: u32,
     prefix: String,
-    /// How long it may take to connect to one host.
-    patience: Duration,
+    /// Timeout for connecting to one host.
+    connect_timeout: Duration,
     tls: Option<Tls>,
 }
 
-/// How the server is found.
+/// How the server with our keys is found.
 #[derive(Clone)]
-enum Mode {
-    /// It is the one that is named.
+enum DiscoveryMode {
+    /// The URL names the server.
     Single,
-    /// Sentinels know it by the name of a master.
+    /// Sentinels return the address of the named master.
     Sentinel { master: String, login: Option<Login> },
-    /// It is the node that has our slot.
+    /// The cluster node that owns our slot.
     Cluster,
 }
 
-/// A server's place.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct ServerAddress {
     host: String,
     port: u16,
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host.contains(':') {
             true => write!(f, "[{}]:{}", self.host, self.port),
@@ -77,140 +77,143 @@ impl fmt::Display for Address {
     }
 }
 
-/// Who connects.
+/// Credentials.
 #[derive(Clone)]
 struct Login {
     /// None: the server's default user.
     user: Option<String>,
     password: String,
-    source: Source,
+    source: PasswordSource,
 }
 
-/// Where a password stands.
+/// Where a password comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum PasswordSource {
     Url,
     Environment,
 }
 
 impl Endpoint {
-    /// Reads a URL: `redis://`, `redis+sentinel://` or `redis+cluster://`, each also with `rediss` for what is encrypted.
+    /// Parses a URL: `redis://`, `redis+sentinel://` or `redis+cluster://`, each also with `rediss` for TLS.
     pub fn parse(url: &str) -> Result<Self, OpenError> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        url::read(url, &set)
+        url::parse_url(url, &set)
     }
 
-    /// Whether URLs that begin with this are those of a Redis.
+    /// Returns whether a URL scheme is one of Redis.
     pub fn has_scheme(scheme: &str) -> bool {
         url::SCHEMES.iter().any(|(known, ..)| known.strip_suffix("://") == Some(scheme))
     }
 
-    /// Opens a connection that blocks. Answers may take as long as `ANSWER`, unless the caller sets other timeouts on it.
+    /// Opens a blocking connection. Its timeout is `RESPONSE_TIMEOUT` unless the caller sets another.
     #[doc(hidden)]
     pub fn connect_blocking(&self) -> Result<Connection, OpenError> {
-        let (master, connection) = self.find()?;
+        let (master, connection) = self.find_server()?;
         let settled = connection
-            .set_read_timeout(Some(ANSWER))
-            .and_then(|()| connection.set_write_timeout(Some(ANSWER)));
-        settled.map_err(|error| self.unmet(&master, &error))?;
+            .set_read_timeout(Some(RESPONSE_TIMEOUT))
+            .and_then(|()| connection.set_write_timeout(Some(RESPONSE_TIMEOUT)));
+        settled.map_err(|error| self.connection_error(&master, &error))?;
         Ok(connection)
     }
 
-    /// Opens a connection that many tasks can use at once.
+    /// Opens a multiplexed connection.
     #[doc(hidden)]
     pub async fn connect(&self) -> Result<MultiplexedConnection, OpenError> {
-        let master = self.resolve_beside().await?;
+        let master = self.resolve_off_runtime().await?;
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.patience))
-            .set_response_timeout(Some(self.patience));
-        let client = self.client(&master, RedisConnectionInfo::default().set_skip_set_lib_name())?;
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(Some(self.connect_timeout));
+        let client = self.build_client(&master, RedisConnectionInfo::default().set_skip_set_lib_name())?;
         let opened = client.get_multiplexed_async_connection_with_config(&config).await;
-        let mut connection = opened.map_err(|error| self.unmet(&master, &error))?;
-        let greeting = Greeting::new(self, &master, self.login.as_ref());
-        greeting.is_let_in(greeting.login().query_async(&mut connection).await)?;
-        greeting.is_fit(greeting.questions().query_async(&mut connection).await)?;
-        connection.set_response_timeout(ANSWER);
+        let mut connection = opened.map_err(|error| self.connection_error(&master, &error))?;
+        let handshake = Handshake::new(self, &master, self.login.as_ref());
+        handshake.check_login_reply(handshake.login_command().query_async(&mut connection).await)?;
+        handshake.check_server(handshake.setup_commands().query_async(&mut connection).await)?;
+        connection.set_response_timeout(RESPONSE_TIMEOUT);
         Ok(connection)
     }
 
-    /// Opens a connection for what others publish.
+    /// Opens a connection for subscriptions.
     #[doc(hidden)]
     pub async fn connect_for_listening(&self) -> Result<PubSub, OpenError> {
-        let master = self.resolve_beside().await?;
-        let mut info = RedisConnectionInfo::default().set_lib_name(NAME, env!("CARGO_PKG_VERSION"));
+        let master = self.resolve_off_runtime().await?;
+        let mut info = RedisConnectionInfo::default().set_lib_name(CLIENT_NAME, env!("CARGO_PKG_VERSION"));
         if let Some(login) = &self.login {
             info = info.set_password(&login.password);
             info = login.user.iter().fold(info, |info, user| info.set_username(user));
         }
-        let client = self.client(&master, info.set_db(self.db.into()))?;
-        match tokio::time::timeout(self.patience, client.get_async_pubsub()).await {
-            Ok(opened) => opened.map_err(|error| self.unmet(&master, &error)),
-            Err(_) => Err(self.silent(&master)),
+        let client = self.build_client(&master, info.set_db(self.database.into()))?;
+        match tokio::time::timeout(self.connect_timeout, client.get_async_pubsub()).await {
+            Ok(opened) => opened.map_err(|error| self.connection_error(&master, &error)),
+            Err(_) => Err(self.timeout_error(&master)),
         }
     }
 
-    /// Where to connect to, found without holding up the tasks of this runtime.
-    async fn resolve_beside(&self) -> Result<Address, OpenError> {
-        if let (Mode::Single, Some(host)) = (&self.mode, self.hosts.first()) {
+    /// Resolves the server without blocking the async runtime.
+    async fn resolve_off_runtime(&self) -> Result<ServerAddress, OpenError> {
+        if let (DiscoveryMode::Single, Some(host)) = (&self.mode, self.hosts.first()) {
             return Ok(host.clone());
         }
         let endpoint = self.clone();
         let resolved = tokio::task::spawn_blocking(move || endpoint.resolve()).await;
-        resolved.map_err(|error| OpenError::Failed { at: self.place(), reason: error.to_string() })?
+        resolved.map_err(|error| OpenError::OpenFailed {
+            address: self.display_location(),
+            reason: error.to_string(),
+        })?
     }
 
-    fn client(&self, address: &Address, info: RedisConnectionInfo) -> Result<Client, OpenError> {
+    fn build_client(&self, address: &ServerAddress, info: RedisConnectionInfo) -> Result<Client, OpenError> {
         let to = match &self.tls {
-            Some(tls) => tls.address(address),
+            Some(tls) => tls.connection_address(address),
             None => ConnectionAddr::Tcp(address.host.clone(), address.port),
         };
         let info =
             to.into_connection_info().map(|to| to.set_redis_settings(info).set_tcp_settings(tcp_settings()));
         let client = info.and_then(|info| match &self.tls {
-            Some(tls) => tls.client(info),
+            Some(tls) => tls.build_client(info),
             None => Client::open(info),
         });
-        client.map_err(|error| self.unmet(address, &error))
+        client.map_err(|error| self.connection_error(address, &error))
     }
 
-    /// What it means that there is no connection to a server, as its users see it.
-    fn unmet(&self, address: &Address, error: &redis::RedisError) -> OpenError {
-        Greeting::new(self, address, self.login.as_ref()).explain(error)
+    /// Explains a failed connection to an operator.
+    fn connection_error(&self, address: &ServerAddress, error: &redis::RedisError) -> OpenError {
+        Handshake::new(self, address, self.login.as_ref()).open_error_from(error)
     }
 
-    fn silent(&self, address: &Address) -> OpenError {
-        // One that does not encrypt waits for the rest of what it takes for a command.
+    fn timeout_error(&self, address: &ServerAddress) -> OpenError {
+        // A plaintext server waits for the rest of what it takes for a command.
         let hint = match self.is_encrypted() {
             true => " (if it does not encrypt, let the URL begin with redis)",
             false => "",
         };
-        let reason = format!("it does not answer within {} s{hint}", self.patience.as_secs());
-        OpenError::Unreachable { at: address.to_string(), reason }
+        let reason = format!("it does not answer within {} s{hint}", self.connect_timeout.as_secs());
+        OpenError::Unreachable { address: address.to_string(), reason }
     }
 
-    /// What all our keys begin with.
+    /// Returns the prefix of all our keys.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
     pub(crate) fn database(&self) -> u32 {
-        self.db
+        self.database
     }
 
-    /// How the server is found, in words.
-    pub(crate) fn mode(&self) -> &'static str {
+    /// Describes how the server is found.
+    pub(crate) fn describe_mode(&self) -> &'static str {
         match self.mode {
-            Mode::Single => "a single server",
-            Mode::Sentinel { .. } => "the master that the sentinels name",
-            Mode::Cluster => "the node of the cluster that has our slot",
+            DiscoveryMode::Single => "a single server",
+            DiscoveryMode::Sentinel { .. } => "the master that the sentinels name",
+            DiscoveryMode::Cluster => "the node of the cluster that has our slot",
         }
     }
 
-    /// Whether another server takes the place of the one that has our keys, when that is gone.
-    pub(crate) fn fails_over(&self) -> bool {
+    /// Returns whether another server takes over when the one with our keys fails.
+    pub(crate) fn has_failover(&self) -> bool {
         match self.mode {
-            Mode::Single => false,
-            Mode::Sentinel { .. } | Mode::Cluster => true,
+            DiscoveryMode::Single => false,
+            DiscoveryMode::Sentinel { .. } | DiscoveryMode::Cluster => true,
         }
     }
 
@@ -218,28 +221,31 @@ impl Endpoint {
         self.tls.is_some()
     }
 
-    /// Whether its URL holds a password.
+    /// Returns whether the URL contains a password.
     pub fn has_password(&self) -> bool {
         let of_sentinels = match &self.mode {
-            Mode::Sentinel { login, .. } => login.as_ref(),
-            Mode::Single | Mode::Cluster => None,
+            DiscoveryMode::Sentinel { login, .. } => login.as_ref(),
+            DiscoveryMode::Single | DiscoveryMode::Cluster => None,
         };
         let logins = [self.login.as_ref(), of_sentinels];
-        logins.into_iter().flatten().any(|login| login.source == Source::Url && !login.password.is_empty())
+        logins
+            .into_iter()
+            .flatten()
+            .any(|login| login.source == PasswordSource::Url && !login.password.is_empty())
     }
 
-    /// Host and port, of several all; the master's name, where it is found by that; the database, unless it is the first.
-    pub(crate) fn place(&self) -> String {
+    /// Returns all hosts with ports, the name of the master (sentinel mode), and the database unless it is 0.
+    pub(crate) fn display_location(&self) -> String {
         let hosts = self.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let master = match &self.mode {
-            Mode::Sentinel { master, .. } => format!("/{master}"),
-            Mode::Single | Mode::Cluster => String::new(),
+            DiscoveryMode::Sentinel { master, .. } => format!("/{master}"),
+            DiscoveryMode::Single | DiscoveryMode::Cluster => String::new(),
         };
-        let db = if self.db == 0 { String::new() } else { format!("/{}", self.db) };
+        let db = if self.database == 0 { String::new() } else { format!("/{}", self.database) };
         format!("{hosts}{master}{db}")
     }
 
-    /// How a URL begins that leads to servers of a kind, as much encrypted as this one.
+    /// Returns the URL scheme for a kind of server, with TLS if this endpoint uses it.
     fn scheme(&self, kind: &str) -> String {
         format!("redis{}{kind}://", if self.is_encrypted() { "s" } else { "" })
     }
@@ -248,16 +254,16 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.mode {
-            Mode::Single => "",
-            Mode::Sentinel { .. } => "+sentinel",
-            Mode::Cluster => "+cluster",
+            DiscoveryMode::Single => "",
+            DiscoveryMode::Sentinel { .. } => "+sentinel",
+            DiscoveryMode::Cluster => "+cluster",
         };
         let user = self.login.as_ref().and_then(|login| login.user.as_deref());
         let user = user.map(|user| format!("{user}@")).unwrap_or_default();
-        write!(f, "{}{user}{}", self.scheme(kind), self.place())?;
-        match self.prefix == url::usual_prefix(&self.mode) {
+        write!(f, "{}{user}{}", self.scheme(kind), self.display_location())?;
+        match self.prefix == url::default_prefix(&self.mode) {
             true => Ok(()),
-            false => write!(f, "?prefix={}", utf8_percent_encode(&self.prefix, url::MEANS_SOMETHING)),
+            false => write!(f, "?prefix={}", utf8_percent_encode(&self.prefix, url::ESCAPED_IN_PARAMETERS)),
         }
     }
 }
@@ -269,10 +275,10 @@ impl fmt::Debug for Endpoint {
 }
 
 fn tcp_settings() -> TcpSettings {
-    let keepalive = TcpKeepalive::new().with_time(QUIET).with_interval(BETWEEN_PROBES);
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
     let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
     #[cfg(target_os = "linux")]
-    let settings = settings.set_user_timeout(QUIET);
+    let settings = settings.set_user_timeout(KEEPALIVE_IDLE);
     settings
 }
 

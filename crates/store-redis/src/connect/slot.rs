@@ -1,9 +1,9 @@
-//! Where Redis Cluster keeps a key: which of its slots follows from the key's hash tag.
+//! The Redis Cluster slot of a key, which follows from its hash tag.
 
-/// How many slots a cluster has.
-const SLOTS: u16 = 16_384;
+/// Number of slots of a cluster.
+const SLOT_COUNT: u16 = 16_384;
 
-/// What decides on a key's slot: what stands between its first braces, or all of it.
+/// Returns the hash tag of a key: the text between its first braces.
 pub(crate) fn hash_tag(key: &str) -> Option<&str> {
     let (_, behind) = key.split_once('{')?;
     let (tag, _) = behind.split_once('}')?;
@@ -11,11 +11,11 @@ pub(crate) fn hash_tag(key: &str) -> Option<&str> {
 }
 
 /// The slot of a key.
-pub(crate) fn slot(key: &str) -> u16 {
-    crc16(hash_tag(key).unwrap_or(key).as_bytes()) % SLOTS
+pub(crate) fn key_slot(key: &str) -> u16 {
+    crc16(hash_tag(key).unwrap_or(key).as_bytes()) % SLOT_COUNT
 }
 
-/// The checksum that Redis Cluster counts by: CRC-16 with the polynomial 0x1021, begun at 0 (XMODEM).
+/// Checksum of Redis Cluster: CRC-16 with polynomial 0x1021, initial value 0 (XMODEM).
 fn crc16(bytes: &[u8]) -> u16 {
     let by_bit = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
     bytes.iter().fold(0, |crc: u16, byte| (0..8).fold(crc ^ u16::from(*byte) << 8, by_bit))
@@ -26,14 +26,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_that_of_the_specification() {
+    fn crc16_matches_the_specification() {
         assert_eq!(crc16(b""), 0);
         assert_eq!(crc16(b"123456789"), 0x31C3);
     }
 
-    /// As `CLUSTER KEYSLOT` tells them.
+    /// Expected values are those of `CLUSTER KEYSLOT`.
     #[test]
-    fn slots_are_those_of_the_server() {
+    fn key_slots_match_redis_cluster() {
         for (key, expected) in [
             ("foo", 12_182),
             ("bar", 5061),
@@ -46,12 +46,12 @@ mod tests {
             ("foo{{bar}}zap", 4015),
             ("foo{bar}{zap}", 5061),
         ] {
-            assert_eq!(slot(key), expected, "{key}");
+            assert_eq!(key_slot(key), expected, "{key}");
         }
     }
 
     #[test]
-    fn a_tag_stands_between_the_first_braces() {
+    fn hash_tag_is_between_the_first_braces() {
         assert_eq!(hash_tag("{pointsman}:turn"), Some("pointsman"));
         assert_eq!(hash_tag("a{b}c{d}"), Some("b"));
         assert_eq!(hash_tag("a{{b}}"), Some("{b"));

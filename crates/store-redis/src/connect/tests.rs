@@ -1,23 +1,23 @@
 use super::*;
 
-fn with(url: &str, set: &[(&str, &str)]) -> Result<Endpoint, OpenError> {
+fn parse_with_environment(url: &str, set: &[(&str, &str)]) -> Result<Endpoint, OpenError> {
     let of = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_string());
-    url::read(url, &of)
+    url::parse_url(url, &of)
 }
 
-fn parsed(url: &str) -> Endpoint {
-    with(url, &[]).unwrap_or_else(|error| panic!("{url}: {error}"))
+fn parse(url: &str) -> Endpoint {
+    parse_with_environment(url, &[]).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
-fn refused(url: &str) -> String {
-    match with(url, &[]) {
+fn parse_error(url: &str) -> String {
+    match parse_with_environment(url, &[]) {
         Ok(endpoint) => panic!("{url} was read as {endpoint}"),
         Err(error) => error.to_string(),
     }
 }
 
 #[test]
-fn a_url_is_shown_without_its_passwords() {
+fn displayed_url_hides_passwords() {
     for (url, shown) in [
         ("redis://db", "redis://db:6379"),
         ("redis://db.example:6380/2", "redis://db.example:6380/2"),
@@ -34,7 +34,7 @@ fn a_url_is_shown_without_its_passwords() {
         ("redis+cluster://a?prefix={pointsman}:", "redis+cluster://a:6379"),
         ("redis+cluster://a?prefix={team}:", "redis+cluster://a:6379?prefix={team}:"),
     ] {
-        let endpoint = parsed(url);
+        let endpoint = parse(url);
         assert_eq!(endpoint.to_string(), shown);
         assert!(!format!("{endpoint:?}").contains("s3cret"));
         assert_eq!(endpoint.has_password(), url.contains("s3cret"), "{url}");
@@ -42,7 +42,7 @@ fn a_url_is_shown_without_its_passwords() {
 }
 
 #[test]
-fn no_fault_shows_a_password() {
+fn no_error_shows_a_password() {
     for url in [
         "redis://ann:s3cret@db:port/0",
         "redis://ann:s3cret@db/0?prefix=%20",
@@ -66,12 +66,12 @@ fn no_fault_shows_a_password() {
         "redis+cluster://ann:s3cret@a,b/1",
         "redis://db?sentinel_password=s3cret",
     ] {
-        assert!(!refused(url).contains("s3cret"), "{}", refused(url));
+        assert!(!parse_error(url).contains("s3cret"), "{}", parse_error(url));
     }
 }
 
 #[test]
-fn what_cannot_be_used_is_named_with_what_to_write_instead() {
+fn bad_urls_are_refused_with_a_suggestion() {
     for (url, told) in [
         ("redis:db", "begins with none of redis://, rediss://, redis+sentinel://"),
         ("redis://", "names no host; write redis://host:6379"),
@@ -109,49 +109,55 @@ fn what_cannot_be_used_is_named_with_what_to_write_instead() {
         ("redis://db?sentinel_user=ann", "`sentinel_user` is for sentinels"),
         ("redis+sentinel://a/m?sentinel_user=ann", "`sentinel_user` needs sentinel_password"),
     ] {
-        assert!(refused(url).contains(told), "{url}: {}", refused(url));
+        assert!(parse_error(url).contains(told), "{url}: {}", parse_error(url));
     }
     let long = "p".repeat(65);
-    assert!(refused(&format!("redis://db?prefix={long}")).contains("up to 64"));
+    assert!(parse_error(&format!("redis://db?prefix={long}")).contains("up to 64"));
 }
 
 #[test]
-fn what_is_not_given_has_a_sensible_value() {
-    let plain = parsed("redis://db");
-    assert_eq!((plain.prefix(), plain.patience, plain.db), ("", Duration::from_secs(5), 0));
+fn missing_parameters_have_defaults() {
+    let plain = parse("redis://db");
+    assert_eq!((plain.prefix(), plain.connect_timeout, plain.database), ("", Duration::from_secs(5), 0));
     assert!(plain.login.is_none() && !plain.is_encrypted());
-    assert_eq!(parsed("redis+cluster://a").prefix(), "{pointsman}:");
-    let set = parsed("redis://db/7?connect_timeout=9&prefix=team");
-    assert_eq!((set.prefix(), set.patience, set.db), ("team", Duration::from_secs(9), 7));
-    assert_eq!(parsed("redis+cluster://a?prefix=%7Bteam%7D%3A").prefix(), "{team}:");
-    assert_eq!(parsed("redis+cluster://a?prefix=one:{team}").prefix(), "one:{team}");
+    assert_eq!(parse("redis+cluster://a").prefix(), "{pointsman}:");
+    let set = parse("redis://db/7?connect_timeout=9&prefix=team");
+    assert_eq!((set.prefix(), set.connect_timeout, set.database), ("team", Duration::from_secs(9), 7));
+    assert_eq!(parse("redis+cluster://a?prefix=%7Bteam%7D%3A").prefix(), "{team}:");
+    assert_eq!(parse("redis+cluster://a?prefix=one:{team}").prefix(), "one:{team}");
 }
 
 #[test]
-fn of_a_parameter_that_is_given_twice_the_last_counts() {
-    assert_eq!(parsed("redis://db?prefix=a&prefix=b").prefix(), "b");
+fn last_of_repeated_parameters_wins() {
+    assert_eq!(parse("redis://db?prefix=a&prefix=b").prefix(), "b");
 }
 
 #[test]
-fn the_environment_holds_the_password_where_the_url_has_none() {
-    let set = [(url::PASSWORD, "env"), (url::SENTINEL_PASSWORD, "watch")];
+fn environment_supplies_the_password_if_the_url_has_none() {
+    let set = [(url::PASSWORD_VARIABLE, "env"), (url::SENTINEL_PASSWORD_VARIABLE, "watch")];
     let login = |url| {
-        let endpoint = with(url, &set).unwrap();
+        let endpoint = parse_with_environment(url, &set).unwrap();
         assert!(!endpoint.to_string().contains("env"));
         endpoint.login.map(|login| (login.user, login.password, login.source))
     };
-    assert_eq!(login("redis://db"), Some((None, "env".into(), Source::Environment)));
-    assert_eq!(login("redis://ann@db"), Some((Some("ann".into()), "env".into(), Source::Environment)));
-    assert_eq!(login("redis://ann:a%40b:c@db"), Some((Some("ann".into()), "a@b:c".into(), Source::Url)));
-    assert_eq!(login("redis://:pw@db"), Some((None, "pw".into(), Source::Url)));
-    assert_eq!(login("redis://ann:@db"), Some((Some("ann".into()), String::new(), Source::Url)));
+    assert_eq!(login("redis://db"), Some((None, "env".into(), PasswordSource::Environment)));
+    assert_eq!(
+        login("redis://ann@db"),
+        Some((Some("ann".into()), "env".into(), PasswordSource::Environment))
+    );
+    assert_eq!(
+        login("redis://ann:a%40b:c@db"),
+        Some((Some("ann".into()), "a@b:c".into(), PasswordSource::Url))
+    );
+    assert_eq!(login("redis://:pw@db"), Some((None, "pw".into(), PasswordSource::Url)));
+    assert_eq!(login("redis://ann:@db"), Some((Some("ann".into()), String::new(), PasswordSource::Url)));
     assert_eq!(login("redis://:@db"), None, "who says that there is no password means it");
-    let sentinels = |url| match with(url, &set).unwrap().mode {
-        Mode::Sentinel { login, .. } => login.map(|login| (login.user, login.password)),
-        Mode::Single | Mode::Cluster => None,
+    let sentinels = |url| match parse_with_environment(url, &set).unwrap().mode {
+        DiscoveryMode::Sentinel { login, .. } => login.map(|login| (login.user, login.password)),
+        DiscoveryMode::Single | DiscoveryMode::Cluster => None,
     };
     assert_eq!(sentinels("redis+sentinel://a/m"), Some((None, "watch".into())));
     let both = "redis+sentinel://a/m?sentinel_user=eve&sentinel_password=p";
     assert_eq!(sentinels(both), Some((Some("eve".into()), "p".into())));
-    assert!(!with("redis://db", &set).unwrap().has_password(), "the URL has none");
+    assert!(!parse_with_environment("redis://db", &set).unwrap().has_password(), "the URL has none");
 }

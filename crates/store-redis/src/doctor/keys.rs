@@ -1,95 +1,102 @@
-//! Whose keys there are where the store is, or is to be.
+//! Checks whether the keys at the endpoint belong to a store.
 
 use pointsman_store::finding::Finding;
 use redis::{RedisResult, from_redis_value};
 
-use super::{Checked, Doctor, escaped};
+use super::{CheckResult, Doctor, escape_pattern};
 use crate::keys::Keys;
 
-/// The key that every store has.
-const POINT: &str = "pointsman:point";
-/// What keys of a store are, as far as others could have some of the same name.
-const TYPES: [(&str, &str); 5] = [
-    (POINT, "string"),
+/// Key that every store has.
+const STORE_STATE_KEY: &str = "pointsman:point";
+/// Types of store keys whose names another application could use.
+const EXPECTED_TYPES: [(&str, &str); 5] = [
+    (STORE_STATE_KEY, "string"),
     ("pointsman:journal", "stream"),
     ("objects.with.events", "list"),
     ("next.event.id", "string"),
     ("sync_tasks_priority_queue", "zset"),
 ];
-/// So many keys are looked at, in pages.
-const LOOKED_AT: usize = 20_000;
-const PAGE: usize = 1000;
+/// Maximum number of scanned keys, read in pages.
+const MAX_SCANNED_KEYS: usize = 20_000;
+const SCAN_PAGE: usize = 1000;
 
 impl Doctor {
-    pub(super) async fn keys(&self) -> Checked {
+    pub(super) async fn check_keys(&self) -> CheckResult {
         let keys = Keys::new(self.endpoint.prefix());
         let mut questions = redis::pipe();
-        TYPES.iter().for_each(|(name, _)| {
-            questions.cmd("TYPE").arg(keys.named(name));
+        EXPECTED_TYPES.iter().for_each(|(name, _)| {
+            questions.cmd("TYPE").arg(keys.with_prefix(name));
         });
         let types: Vec<String> = questions.query_async(&mut self.connection()).await?;
-        let found = TYPES.iter().zip(&types).filter(|(_, found)| *found != "none");
+        let found = EXPECTED_TYPES.iter().zip(&types).filter(|(_, found)| *found != "none");
         let (ours, foreign): (Vec<_>, Vec<_>) = found.partition(|((_, expected), found)| expected == found);
         let prefix = self.endpoint.prefix();
         if let Some(((name, expected), found)) = foreign.first() {
             let told = format!(
-                "{prefix}{name} is a {found}, and in a store it is a {expected}: it is somebody else's"
+                "{prefix}{name} is a {found}, and in a store it is a {expected}: another application wrote it"
             );
-            return Ok(vec![Finding::fault("keys", told).advise(ELSEWHERE)]);
+            return Ok(vec![Finding::fault("keys", told).advise(USE_ANOTHER_DATABASE)]);
         }
-        if ours.iter().any(|((name, _), _)| *name == POINT) {
-            return Ok(vec![Finding::ok("keys", format!("a store is there, at {}", self.endpoint.place()))]);
-        }
-        Ok(vec![match self.stranger().await? {
-            None => Finding::ok("keys", "there is no store yet; the first node makes it"),
-            Some(key) if is_heartbeat(key.strip_prefix(prefix).unwrap_or(&key)) => Finding::fault(
+        if ours.iter().any(|((name, _), _)| *name == STORE_STATE_KEY) {
+            return Ok(vec![Finding::ok(
                 "keys",
-                "nodes work here, and there is no store: all that it held is gone, as after FLUSHALL or a start without \
-                 its file",
+                format!("a store is there, at {}", self.endpoint.display_location()),
+            )]);
+        }
+        Ok(vec![match self.find_foreign_key().await? {
+            None => Finding::ok("keys", "there is no store yet; the first node creates it"),
+            Some(key) if is_heartbeat_key(key.strip_prefix(prefix).unwrap_or(&key)) => Finding::fault(
+                "keys",
+                "nodes are running, but the store is gone, as after FLUSHALL or a start without the append-only \
+                 file",
             )
             .advise("Put a backup of Redis back, or start the nodes again: they begin with an empty store."),
             Some(key) => Finding::warning(
                 "keys",
-                format!("there is no store yet, but keys of somebody else, for instance {key:?}"),
+                format!("there is no store yet, but there are keys of another application, for instance {key:?}"),
             )
-            .advise(ELSEWHERE),
+            .advise(USE_ANOTHER_DATABASE),
         }])
     }
 
-    /// A key that begins as ours would, and that nobody who emits can have left; rather that of a node that runs.
-    async fn stranger(&self) -> RedisResult<Option<String>> {
+    /// Finds a key with our prefix that no producer writes; prefers the heartbeat of a running node.
+    async fn find_foreign_key(&self) -> RedisResult<Option<String>> {
         let (prefix, mut connection) = (self.endpoint.prefix(), self.connection());
         let (mut cursor, mut looked_at, mut stranger) = (0_u64, 0, None);
         loop {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(format!("{}*", escaped(prefix))).arg("COUNT").arg(PAGE);
+            scan.arg(cursor)
+                .arg("MATCH")
+                .arg(format!("{}*", escape_pattern(prefix)))
+                .arg("COUNT")
+                .arg(SCAN_PAGE);
             let (next, page): (u64, Vec<redis::Value>) = scan.query_async(&mut connection).await?;
             let names = page.into_iter().filter_map(|key| from_redis_value::<Vec<u8>>(key).ok());
             for key in names.map(|key| String::from_utf8_lossy(&key).into_owned()) {
                 match key.strip_prefix(prefix).unwrap_or(&key) {
-                    name if is_heartbeat(name) => return Ok(Some(key)),
-                    name if is_emitted(name) => {}
+                    name if is_heartbeat_key(name) => return Ok(Some(key)),
+                    name if is_outbox_key(name) => {}
                     _ => stranger = stranger.or(Some(key)),
                 }
             }
-            (cursor, looked_at) = (next, looked_at + PAGE);
-            if cursor == 0 || looked_at >= LOOKED_AT {
+            (cursor, looked_at) = (next, looked_at + SCAN_PAGE);
+            if cursor == 0 || looked_at >= MAX_SCANNED_KEYS {
                 return Ok(stranger);
             }
         }
     }
 }
 
-const ELSEWHERE: &str = "Give the store a database of its own, as in redis://host:6379/1, or a prefix that nobody else \
+const USE_ANOTHER_DATABASE: &str = "Give the store a database of its own, as in redis://host:6379/1, or a prefix that nobody else \
                          has, as in ?prefix=pointsman:";
 
-/// Whether a key is one of those that producers push events to, which they may do before there is a store.
-fn is_emitted(key: &str) -> bool {
+/// Returns whether producers push events to a key, which they may do before there is a store.
+fn is_outbox_key(key: &str) -> bool {
     key == "objects.with.events" || key.ends_with(":events")
 }
 
-/// Whether a key is one by which a node tells that it lives.
-fn is_heartbeat(key: &str) -> bool {
+/// Returns whether a key is the heartbeat of an event worker.
+fn is_heartbeat_key(key: &str) -> bool {
     key.starts_with("event.worker:") && key.ends_with(":heartbeat")
 }
 
@@ -98,14 +105,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_mean_what_they_say() {
-        assert_eq!(escaped("{pointsman}:"), "{pointsman}:");
-        assert_eq!(escaped("a*b[c]?\\"), "a\\*b\\[c\\]\\?\\\\");
+    fn escaped_patterns_match_literally() {
+        assert_eq!(escape_pattern("{pointsman}:"), "{pointsman}:");
+        assert_eq!(escape_pattern("a*b[c]?\\"), "a\\*b\\[c\\]\\?\\\\");
     }
 
     #[test]
-    fn producers_may_come_before_the_first_node() {
-        assert!(is_emitted("objects.with.events") && is_emitted("user/1:events"));
-        assert!(!is_emitted("session:1") && !is_emitted("events"));
+    fn outbox_keys_are_not_foreign() {
+        assert!(is_outbox_key("objects.with.events") && is_outbox_key("user/1:events"));
+        assert!(!is_outbox_key("session:1") && !is_outbox_key("events"));
     }
 }

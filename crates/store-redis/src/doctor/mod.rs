@@ -1,13 +1,13 @@
-//! Looks at a Redis, and at what may keep a store from working well there.
+//! Diagnoses a Redis and a store on it.
 //!
-//! Nothing of a store is touched: what is written to see how long that takes is a key of its own, which is removed at once
-//! and would go by itself. What cannot be looked at is told, and the rest is looked at all the same.
+//! The store is not changed: write latency is measured with a temporary key, which is deleted at once and would expire.
+//! A check that fails is reported, and the others run all the same.
 
+mod activity;
 mod keys;
+mod orphaned_objects;
 mod server;
-mod strays;
-mod work;
-mod writing;
+mod write_and_pubsub;
 
 use std::future::Future;
 use std::time::Duration;
@@ -17,57 +17,57 @@ use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
 
 use crate::connect::Endpoint;
-use crate::error::{OpenError, reason};
-use crate::settings::Settings;
+use crate::error::{OpenError, error_reason};
+use crate::server_settings::ServerSettings;
 
-/// How long the whole of a check may take, if nothing answers any more.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of each check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whoever examines, with a connection.
+/// Runs the checks over one connection.
 struct Doctor {
     endpoint: Endpoint,
     connection: MultiplexedConnection,
 }
 
-/// Examines the Redis at a URL.
+/// Diagnoses the Redis at a URL.
 pub async fn examine(url: &str) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
-        Err(error) => return vec![refused("connection", &error)],
+        Err(error) => return vec![connection_finding("connection", &error)],
     };
     match endpoint.connect().await {
-        Ok(connection) => Doctor { endpoint, connection }.examine().await,
-        Err(error) => vec![refused("connection", &error)],
+        Ok(connection) => Doctor { endpoint, connection }.run_all_checks().await,
+        Err(error) => vec![connection_finding("connection", &error)],
     }
 }
 
 impl Doctor {
-    async fn examine(&self) -> Vec<Finding> {
+    async fn run_all_checks(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        checked("connection", &mut findings, self.server()).await;
-        checked("hosts", &mut findings, self.hosts()).await;
-        checked("clock", &mut findings, self.clock()).await;
-        checked("settings", &mut findings, self.settings()).await;
-        checked("keys", &mut findings, self.keys()).await;
-        self.at_work(&mut findings).await;
-        checked("writing", &mut findings, self.writing()).await;
-        checked("listening", &mut findings, self.listening()).await;
+        run_check("connection", &mut findings, self.check_server()).await;
+        run_check("hosts", &mut findings, self.check_hosts()).await;
+        run_check("clock", &mut findings, self.check_clock()).await;
+        run_check("settings", &mut findings, self.check_settings()).await;
+        run_check("keys", &mut findings, self.check_keys()).await;
+        self.check_activity(&mut findings).await;
+        run_check("writing", &mut findings, self.check_writes()).await;
+        run_check("listening", &mut findings, self.check_notifications()).await;
         findings
     }
 
-    async fn settings(&self) -> Checked {
-        let settings = Settings::read(&mut self.connection(), self.endpoint.fails_over()).await?;
+    async fn check_settings(&self) -> CheckResult {
+        let settings = ServerSettings::read(&mut self.connection(), self.endpoint.has_failover()).await?;
         Ok(settings.findings())
     }
 
-    /// All checks share it.
+    /// Returns the connection that all checks share.
     fn connection(&self) -> MultiplexedConnection {
         self.connection.clone()
     }
 }
 
-/// A text of which no sign has a meaning of its own in a pattern.
-fn escaped(text: &str) -> String {
+/// Escapes a text for use in a SCAN pattern.
+fn escape_pattern(text: &str) -> String {
     let signs = text.chars().flat_map(|c| {
         let special = ['*', '?', '[', ']', '\\', '^', '-'].contains(&c);
         special.then_some('\\').into_iter().chain([c])
@@ -75,33 +75,37 @@ fn escaped(text: &str) -> String {
     signs.collect()
 }
 
-type Checked = RedisResult<Vec<Finding>>;
+type CheckResult = RedisResult<Vec<Finding>>;
 
-/// Adds what a check finds; one that fails or hangs finds that.
-async fn checked(name: &'static str, findings: &mut Vec<Finding>, check: impl Future<Output = Checked>) {
-    match tokio::time::timeout(PATIENCE, check).await {
+/// Runs a check with a timeout and adds its findings, or that it failed.
+async fn run_check(
+    name: &'static str,
+    findings: &mut Vec<Finding>,
+    check: impl Future<Output = CheckResult>,
+) {
+    match tokio::time::timeout(CHECK_TIMEOUT, check).await {
         Ok(Ok(found)) => findings.extend(found),
         Ok(Err(error)) => {
-            findings.push(Finding::warning(name, format!("could not be looked at: {}", reason(&error))));
+            findings.push(Finding::warning(name, format!("check failed: {}", error_reason(&error))));
         }
         Err(_) => {
-            let found = format!("could not be looked at: no answer within {} s", PATIENCE.as_secs());
+            let found = format!("check failed: no reply within {} s", CHECK_TIMEOUT.as_secs());
             findings.push(Finding::fault(name, found).advise("See whether the server answers others."));
         }
     }
 }
 
-/// What keeps a store from being opened. What is wrong and what to do stand in one sentence, with `; ` between them.
-fn refused(name: &'static str, error: &OpenError) -> Finding {
+/// Converts an error of opening into a finding. The message has problem and advice, separated by `; `.
+fn connection_finding(name: &'static str, error: &OpenError) -> Finding {
     let told = error.to_string();
     match told.rsplit_once("; ") {
-        Some((wrong, advice)) => Finding::fault(name, wrong).advise(sentence(advice)),
+        Some((wrong, advice)) => Finding::fault(name, wrong).advise(capitalize(advice)),
         None => Finding::fault(name, told),
     }
 }
 
-/// A half of a sentence, as a whole one.
-fn sentence(half: &str) -> String {
+/// Capitalizes the first letter.
+fn capitalize(half: &str) -> String {
     let mut letters = half.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()

@@ -1,52 +1,52 @@
-//! The server itself: how far away it is, how it is found, and what time it has.
+//! Checks of the server: latency, version, hosts of the URL and clock.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use pointsman_store::finding::{Finding, clock};
 use redis::RedisResult;
 
-use super::{Checked, Doctor};
-use crate::connect::line;
+use super::{CheckResult, Doctor};
+use crate::connect::info_line;
 
-/// A commit takes a few ways there and back; beyond this they are felt.
-const FAR: Duration = Duration::from_millis(20);
-const ROUNDS: u32 = 5;
+/// A slower round trip is a warning: each commit takes several.
+const SLOW_ROUND_TRIP: Duration = Duration::from_millis(20);
+const PROBES: u32 = 5;
 
 impl Doctor {
-    pub(super) async fn server(&self) -> Checked {
+    pub(super) async fn check_server(&self) -> CheckResult {
         let mut connection = self.connection();
-        let way = self.way().await?;
+        let way = self.measure_round_trip().await?;
         let info: String = redis::cmd("INFO").arg("server").query_async(&mut connection).await?;
         let client: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await?;
-        let version = line(&info, "redis_version").unwrap_or_default();
+        let version = info_line(&info, "redis_version").unwrap_or_default();
         Ok(vec![
-            self.judge_connection(way, is_near(&client)),
-            Finding::ok("version", format!("Redis {version}, {}", self.endpoint.mode())),
+            self.connection_latency_finding(way, is_same_machine(&client)),
+            Finding::ok("version", format!("Redis {version}, {}", self.endpoint.describe_mode())),
         ])
     }
 
-    fn judge_connection(&self, way: Duration, near: bool) -> Finding {
+    fn connection_latency_finding(&self, way: Duration, near: bool) -> Finding {
         let encrypted = if self.endpoint.is_encrypted() { "encrypted" } else { "not encrypted" };
         let way_ms = way.as_secs_f64() * 1000.0;
-        let found = format!("{}, {encrypted}, {way_ms:.1} ms there and back", self.endpoint);
+        let found = format!("{}, {encrypted}, {way_ms:.1} ms round trip", self.endpoint);
         if !self.endpoint.is_encrypted() && !near {
             return Finding::warning("connection", found).advise(
                 "Whoever is on the way can read it. Give the server a certificate (tls-port), and let the URL begin with \
                  rediss.",
             );
         }
-        if way > FAR {
+        if way > SLOW_ROUND_TRIP {
             return Finding::warning("connection", found)
                 .advise("Every commit takes that long a few times. Run the nodes near the server.");
         }
         Finding::ok("connection", found)
     }
 
-    /// The shortest time that a way there and back takes.
-    async fn way(&self) -> RedisResult<Duration> {
+    /// Measures the shortest of several round trips.
+    async fn measure_round_trip(&self) -> RedisResult<Duration> {
         let mut connection = self.connection();
         let mut shortest = Duration::MAX;
-        for _ in 0..ROUNDS {
+        for _ in 0..PROBES {
             let begun = Instant::now();
             redis::cmd("ECHO").arg("").exec_async(&mut connection).await?;
             shortest = shortest.min(begun.elapsed());
@@ -54,10 +54,10 @@ impl Doctor {
         Ok(shortest)
     }
 
-    /// Whether each host of the URL leads to the server, and all to the same.
-    pub(super) async fn hosts(&self) -> Checked {
+    /// Checks that all hosts of the URL lead to the same server.
+    pub(super) async fn check_hosts(&self) -> CheckResult {
         let endpoint = self.endpoint.clone();
-        let Some(leads) = endpoint.lead_where().await else { return Ok(vec![]) };
+        let Some(leads) = endpoint.resolve_each_host().await else { return Ok(vec![]) };
         let astray: Vec<String> =
             leads.iter().filter_map(|lead| lead.as_ref().err()).map(ToString::to_string).collect();
         let mut places: Vec<String> = leads.iter().flatten().map(ToString::to_string).collect();
@@ -76,7 +76,7 @@ impl Doctor {
         Ok(vec![finding])
     }
 
-    pub(super) async fn clock(&self) -> Checked {
+    pub(super) async fn check_clock(&self) -> CheckResult {
         let (before, begun) = (SystemTime::now(), Instant::now());
         let (seconds, micros): (f64, f64) = redis::cmd("TIME").query_async(&mut self.connection()).await?;
         let took = begun.elapsed().as_secs_f64();
@@ -85,8 +85,8 @@ impl Doctor {
     }
 }
 
-/// Whether a connection stays on its machine: then both its ends have the same address.
-fn is_near(client: &str) -> bool {
+/// Returns whether client and server are on one machine: then both ends have the same address.
+fn is_same_machine(client: &str) -> bool {
     let ip = |name: &str| {
         let address = client.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         address.and_then(|address| address.rsplit_once(':')).map(|(ip, _)| ip)
@@ -99,10 +99,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_near_if_it_stays_on_its_machine() {
-        assert!(is_near("id=3 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=8"));
-        assert!(is_near("id=3 addr=[::1]:5000 laddr=[::1]:6379 fd=8"));
-        assert!(!is_near("id=3 addr=10.0.0.2:5000 laddr=10.0.0.1:6379 fd=8"));
-        assert!(!is_near(""));
+    fn same_machine_is_detected_from_client_addresses() {
+        assert!(is_same_machine("id=3 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=8"));
+        assert!(is_same_machine("id=3 addr=[::1]:5000 laddr=[::1]:6379 fd=8"));
+        assert!(!is_same_machine("id=3 addr=10.0.0.2:5000 laddr=10.0.0.1:6379 fd=8"));
+        assert!(!is_same_machine(""));
     }
 }

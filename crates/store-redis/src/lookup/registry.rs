@@ -8,97 +8,98 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Counts, HandlerId, HandlerRow, Known, Numbered, Phase, QueueId, QueueRow};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{Member, digits, ordered};
+use crate::codec::{Member, decimal_field, decode_member_i64};
+use crate::connection::args;
 use crate::keys::{Index, Table, order_field};
-use crate::link::words;
+use crate::overlay::{Bytes, CacheFetch, TransactionOverlay, decode_integer};
 use crate::rows;
-use crate::sight::{Bytes, Question, Sight, int_of};
 
-/// A handler as it lies in its table.
+/// A handler as stored in its table.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct HandlerEntry {
+pub(crate) struct StoredHandler {
     pub(crate) def: HandlerDef,
     pub(crate) defined: bool,
 }
 
-/// A chain as it lies in its table.
+/// A chain as stored in its table.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ChainEntry {
+pub(crate) struct StoredChain {
     pub(crate) chain: Chain,
     pub(crate) defined: bool,
     pub(crate) state: ChainState,
 }
 
-/// So many nodes are told of at most.
-const NODES: usize = 100;
-/// Tasks of workers elsewhere are held under this number, which no node has.
-const WORKERS: NodeId = 0;
+/// Maximum number of listed nodes.
+const MAX_LISTED_NODES: usize = 100;
+/// Tasks of pull workers are locked under this id, which no node has.
+const REMOTE_WORKERS_NODE: NodeId = 0;
 
-impl Sight {
-    /// All rows of a table whose fields are numbers, by number.
-    pub(crate) fn numbered(&self, table: Table) -> Result<Vec<(i64, Bytes)>> {
-        let rows = self.all(table)?.into_iter();
+impl TransactionOverlay {
+    /// Reads all rows of a table whose fields are numbers, sorted by number.
+    pub(crate) fn read_numbered_rows(&self, table: Table) -> Result<Vec<(i64, Bytes)>> {
+        let rows = self.read_table(table)?.into_iter();
         let mut rows: Vec<(i64, Bytes)> =
-            rows.map(|(field, row)| Ok((number_of(&field)?, row))).collect::<Result<_>>()?;
+            rows.map(|(field, row)| Ok((parse_number(&field)?, row))).collect::<Result<_>>()?;
         rows.sort_unstable_by_key(|(number, _)| *number);
         Ok(rows)
     }
 
-    pub(crate) fn queue_rows(&self) -> Result<Vec<QueueRow>> {
-        self.look(vec![Question::Table(Table::Queues), Question::Table(Table::Counts)])?;
-        let rows = self.numbered(Table::Queues)?;
-        rows.into_iter().map(|(id, row)| rows::unpack_queue(id, &row, self.counts(id)?)).collect()
+    pub(crate) fn read_queues(&self) -> Result<Vec<QueueRow>> {
+        self.fetch(vec![CacheFetch::Table(Table::Queues), CacheFetch::Table(Table::QueueCounts)])?;
+        let rows = self.read_numbered_rows(Table::Queues)?;
+        rows.into_iter().map(|(id, row)| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).collect()
     }
 
-    /// Whether the tasks of a queue synchronise a collection of a source.
-    pub(crate) fn is_of_source(&self, id: QueueId) -> Result<bool> {
-        let field = digits(id);
-        if let Some(is) = self.if_there(&Table::Queues, &field, rows::is_of_source) {
+    /// Returns whether the tasks of a queue synchronise a collection of a source.
+    pub(crate) fn is_source_queue(&self, id: QueueId) -> Result<bool> {
+        let field = decimal_field(id);
+        if let Some(is) = self.with_cached_row(&Table::Queues, &field, rows::is_source_queue) {
             return is;
         }
-        self.row(Table::Queues, field)?.map_or(Ok(false), |row| rows::is_of_source(&row))
+        self.read_row(Table::Queues, field)?.map_or(Ok(false), |row| rows::is_source_queue(&row))
     }
 
-    pub(crate) fn queue_row(&self, id: QueueId) -> Result<Option<QueueRow>> {
-        let row = self.row(Table::Queues, digits(id))?;
-        row.map(|row| rows::unpack_queue(id, &row, self.counts(id)?)).transpose()
+    pub(crate) fn read_queue(&self, id: QueueId) -> Result<Option<QueueRow>> {
+        let row = self.read_row(Table::Queues, decimal_field(id))?;
+        row.map(|row| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).transpose()
     }
 
-    fn counts(&self, id: QueueId) -> Result<Counts> {
-        let row = self.row(Table::Counts, digits(id))?;
-        Ok(row.map(|row| rows::unpack_counts(&row)).transpose()?.unwrap_or_default())
+    fn read_queue_counts(&self, id: QueueId) -> Result<Counts> {
+        let row = self.read_row(Table::QueueCounts, decimal_field(id))?;
+        Ok(row.map(|row| rows::decode_counts(&row)).transpose()?.unwrap_or_default())
     }
 
     /// A queue, and the name of its handler.
-    pub(crate) fn queue_names(&self, id: QueueId) -> Result<(HandlerName, QueueRow)> {
-        let queue = self.queue_row(id)?.ok_or_else(|| Fault::damaged(format!("no queue {id}")))?;
-        let handler = self.handler(queue.handler)?;
+    pub(crate) fn read_queue_with_handler(&self, id: QueueId) -> Result<(HandlerName, QueueRow)> {
+        let queue = self.read_queue(id)?.ok_or_else(|| Fault::damaged(format!("no queue {id}")))?;
+        let handler = self.read_handler(queue.handler)?;
         let handler = handler.ok_or_else(|| Fault::damaged(format!("no handler {}", queue.handler)))?;
         Ok((handler.def.name, queue))
     }
 
-    fn handler(&self, id: HandlerId) -> Result<Option<HandlerEntry>> {
-        self.row(Table::Handlers, id.to_string())?.map(|row| rows::of_json(&row)).transpose()
+    fn read_handler(&self, id: HandlerId) -> Result<Option<StoredHandler>> {
+        self.read_row(Table::Handlers, id.to_string())?.map(|row| rows::decode_json(&row)).transpose()
     }
 
-    pub(crate) fn pace(&self, id: HandlerId) -> Result<Pace> {
-        let row = self.row(Table::Paces, id.to_string())?;
-        Ok(row.map(|row| rows::of_json(&row)).transpose()?.unwrap_or_default())
+    pub(crate) fn read_rate_limiter(&self, id: HandlerId) -> Result<Pace> {
+        let row = self.read_row(Table::RateLimiters, id.to_string())?;
+        Ok(row.map(|row| rows::decode_json(&row)).transpose()?.unwrap_or_default())
     }
 
-    pub(crate) fn handlers(&self) -> Result<Vec<HandlerRow>> {
-        self.look(vec![Question::Table(Table::Handlers), Question::Table(Table::Paces)])?;
+    pub(crate) fn read_handlers(&self) -> Result<Vec<HandlerRow>> {
+        self.fetch(vec![CacheFetch::Table(Table::Handlers), CacheFetch::Table(Table::RateLimiters)])?;
         let handler = |(id, row): (HandlerId, Bytes)| {
-            let HandlerEntry { def, defined } = rows::of_json(&row)?;
-            Ok(HandlerRow { id, def, defined, pace: self.pace(id)? })
+            let StoredHandler { def, defined } = rows::decode_json(&row)?;
+            Ok(HandlerRow { id, def, defined, pace: self.read_rate_limiter(id)? })
         };
-        self.numbered(Table::Handlers)?.into_iter().map(handler).collect()
+        self.read_numbered_rows(Table::Handlers)?.into_iter().map(handler).collect()
     }
 
-    /// By place, tenant and kind.
-    pub(crate) fn rules(&self) -> Result<Vec<Rule>> {
-        let rows = self.all(Table::Rules)?;
-        let mut rules: Vec<Rule> = rows.iter().map(|(_, row)| rows::of_json(row)).collect::<Result<_>>()?;
+    /// Reads all rules, sorted by place, tenant and kind.
+    pub(crate) fn read_rules(&self) -> Result<Vec<Rule>> {
+        let rows = self.read_table(Table::Rules)?;
+        let mut rules: Vec<Rule> =
+            rows.iter().map(|(_, row)| rows::decode_json(row)).collect::<Result<_>>()?;
         let tenant = |rule: &Rule| rule.tenant.as_ref().map_or(String::new(), |tenant| tenant.to_string());
         rules.sort_by_cached_key(|rule| {
             (rule.place.space(), rule.place.name().to_string(), tenant(rule), rule.kind.as_str())
@@ -106,43 +107,45 @@ impl Sight {
         Ok(rules)
     }
 
-    /// All nodes that are remembered, with how many tasks each holds if that is wanted.
-    pub(crate) fn node_rows(&self, running: bool) -> Result<Vec<NodeView>> {
-        let rows = self.numbered(Table::Nodes)?;
+    /// Reads all stored nodes; with `running`, also how many tasks each has locked.
+    pub(crate) fn read_all_nodes(&self, running: bool) -> Result<Vec<NodeView>> {
+        let rows = self.read_numbered_rows(Table::Nodes)?;
         let mut nodes = Vec::with_capacity(rows.len());
         for (id, row) in rows {
-            let node = rows::unpack_node(id, &row, 0)?;
-            let running = if running && !node.gone { self.count_held(id)? } else { 0 };
+            let node = rows::decode_node(id, &row, 0)?;
+            let running = if running && !node.gone { self.count_locked_tasks(id)? } else { 0 };
             nodes.push(NodeView { running, ..node });
         }
         Ok(nodes)
     }
 
-    /// Whoever may hold tasks: the nodes that live, and the workers elsewhere, who are all one.
-    pub(crate) fn holders(&self) -> Result<Vec<NodeId>> {
-        let nodes = self.node_rows(false)?;
+    /// Lists the ids that may have locked tasks: live nodes, and the id shared by pull workers.
+    pub(crate) fn list_lease_holders(&self) -> Result<Vec<NodeId>> {
+        let nodes = self.read_all_nodes(false)?;
         let alive = nodes.iter().filter(|node| !node.gone).map(|node| node.id);
-        Ok(alive.chain([WORKERS]).collect())
+        Ok(alive.chain([REMOTE_WORKERS_NODE]).collect())
     }
 
-    fn count_held(&self, node: NodeId) -> Result<u64> {
-        let count = int_of(self.link.ask(words!["ZCARD", self.keys.index(&Index::Held(node))])?)?;
+    fn count_locked_tasks(&self, node: NodeId) -> Result<u64> {
+        let count = decode_integer(
+            self.connection.execute(args!["ZCARD", self.keys.index_key(&Index::LockedTasks(node))])?,
+        )?;
         Ok(count.unsigned_abs())
     }
 
-    /// The nodes that live, and those that were heard of last, newest first.
-    pub(crate) fn nodes(&self) -> Result<Vec<NodeView>> {
-        let mut nodes = self.node_rows(true)?;
+    /// Reads live nodes and the most recent others, newest first.
+    pub(crate) fn read_recent_nodes(&self) -> Result<Vec<NodeView>> {
+        let mut nodes = self.read_all_nodes(true)?;
         nodes.sort_by_key(|node| (node.gone, std::cmp::Reverse(node.id)));
-        nodes.truncate(NODES);
+        nodes.truncate(MAX_LISTED_NODES);
         Ok(nodes)
     }
 
-    /// By path.
-    pub(crate) fn chains(&self) -> Result<Vec<Known>> {
-        let rows = self.all(Table::Chains)?;
+    /// Reads all chains, sorted by path.
+    pub(crate) fn read_chains(&self) -> Result<Vec<Known>> {
+        let rows = self.read_table(Table::Chains)?;
         let known = |row: &Bytes| {
-            let ChainEntry { chain, defined, state } = rows::of_json(row)?;
+            let StoredChain { chain, defined, state } = rows::decode_json(row)?;
             Ok(Known { chain, defined, state })
         };
         let mut chains: Vec<Known> = rows.iter().map(|(_, row)| known(row)).collect::<Result<_>>()?;
@@ -150,31 +153,34 @@ impl Sight {
         Ok(chains)
     }
 
-    pub(crate) fn order(&self, n: i64) -> Result<Option<Numbered>> {
-        let Some(row) = self.row(Table::Orders, n.to_string())? else { return Ok(None) };
-        let mut found = rows::unpack_order(n, &row)?;
+    pub(crate) fn read_order(&self, n: i64) -> Result<Option<Numbered>> {
+        let Some(row) = self.read_row(Table::Orders, n.to_string())? else { return Ok(None) };
+        let mut found = rows::decode_order(n, &row)?;
         if let Some(task) = found.order.task {
-            found.order.running = self.task(task)?.is_some_and(|live| live.phase == Phase::Locked);
+            found.order.running =
+                self.read_active_task(task)?.is_some_and(|live| live.phase == Phase::Locked);
         }
         Ok(Some(found))
     }
 
-    pub(crate) fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
-        match self.row(Table::OrderNames, order_field(tenant, key))? {
-            Some(n) => self.order(number_of(&n)?),
+    pub(crate) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        match self.read_row(Table::OrderNumbers, order_field(tenant, key))? {
+            Some(n) => self.read_order(parse_number(&n)?),
             None => Ok(None),
         }
     }
 
-    /// The numbers that stand last in these members.
-    pub(crate) fn last_numbers(members: &[Member]) -> Result<Vec<i64>> {
-        let last = |member: &Member| ordered(member.get(member.len().saturating_sub(8)..).unwrap_or(&[]), 0);
+    /// Decodes the last number of each member.
+    pub(crate) fn decode_last_numbers(members: &[Member]) -> Result<Vec<i64>> {
+        let last = |member: &Member| {
+            decode_member_i64(member.get(member.len().saturating_sub(8)..).unwrap_or(&[]), 0)
+        };
         members.iter().map(last).collect()
     }
 }
 
-/// A number that is written out.
-pub(crate) fn number_of(bytes: &[u8]) -> Result<i64> {
+/// Parses a decimal number.
+pub(crate) fn parse_number(bytes: &[u8]) -> Result<i64> {
     let text = std::str::from_utf8(bytes).map_err(Fault::damaged)?;
     text.parse().map_err(Fault::damaged)
 }

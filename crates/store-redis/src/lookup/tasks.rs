@@ -9,129 +9,136 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Live, Past};
 use pointsman_store::views::{LiveNames, has_ended, task_of_live, task_of_past, with_success};
 
-use crate::codec::{Ordered, ordered};
-use crate::keys::{BUCKET, Index, Table, bucket, task_row};
+use crate::codec::{MemberBuilder, decode_member_i64};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, active_task_row, bucket_and_field};
+use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
-use crate::sight::{Question, Sight, Way};
 
-impl Sight {
-    pub(crate) fn task(&self, seq: TaskSeq) -> Result<Option<Live>> {
-        let (table, field) = task_row(seq);
-        let row = self.row(table, field)?;
-        row.map(|bytes| rows::unpack_live(&bytes)).transpose()
+impl TransactionOverlay {
+    pub(crate) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
+        let (table, field) = active_task_row(seq);
+        let row = self.read_row(table, field)?;
+        row.map(|bytes| rows::decode_active_task(&bytes)).transpose()
     }
 
-    pub(crate) fn ended(&self, seq: TaskSeq) -> Result<Option<Past>> {
-        let (bucket, field) = bucket(seq);
-        self.row(Table::Ended(bucket), field)?.map(|bytes| rows::unpack_past(&bytes)).transpose()
+    pub(crate) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<Past>> {
+        let (bucket, field) = bucket_and_field(seq);
+        self.read_row(Table::ArchivedTasks(bucket), field)?
+            .map(|bytes| rows::decode_archived_task(&bytes))
+            .transpose()
     }
 
-    /// Those of these that are unfinished, in one way there and back.
-    pub(crate) fn tasks(&self, seqs: impl IntoIterator<Item = TaskSeq>) -> Result<Vec<Live>> {
+    /// Reads the active ones of these tasks in one round trip.
+    pub(crate) fn read_active_tasks(&self, seqs: impl IntoIterator<Item = TaskSeq>) -> Result<Vec<Live>> {
         let seqs: Vec<TaskSeq> = seqs.into_iter().collect();
-        self.foresee_tasks(&seqs)?;
+        self.prefetch_active_tasks(&seqs)?;
         let mut found = Vec::with_capacity(seqs.len());
         for seq in seqs {
-            found.extend(self.task(seq)?);
+            found.extend(self.read_active_task(seq)?);
         }
         Ok(found)
     }
 
-    pub(crate) fn foresee_tasks(&self, seqs: &[TaskSeq]) -> Result<()> {
-        self.look(seqs.iter().map(|seq| Question::from(task_row(*seq))).collect())
+    pub(crate) fn prefetch_active_tasks(&self, seqs: &[TaskSeq]) -> Result<()> {
+        self.fetch(seqs.iter().map(|seq| CacheFetch::from(active_task_row(*seq))).collect())
     }
 
-    /// The numbers at a place of all members that begin so.
-    pub(crate) fn seqs_in(
+    /// Reads the task numbers at an index within all members with a prefix.
+    pub(crate) fn read_task_seqs(
         &self,
         index: &Index,
         prefix: &[u8],
         place: usize,
         most: usize,
     ) -> Result<Vec<TaskSeq>> {
-        let members = self.beginning_with(index, prefix, most)?;
-        members.iter().map(|member| ordered(member, place).map(TaskSeq)).collect()
+        let members = self.read_members_with_prefix(index, prefix, most)?;
+        members.iter().map(|member| decode_member_i64(member, place).map(TaskSeq)).collect()
     }
 
-    /// The buckets of an index below this one, the greatest first, at most so many.
-    pub(crate) fn buckets_below(&self, index: &Index, below: i64, most: usize) -> Result<Vec<i64>> {
-        let upper = Ordered::of(below).done();
-        let members = self.members(index, (Bound::Unbounded, Bound::Excluded(&upper)), Way::Down, most)?;
-        members.iter().map(|member| ordered(member, 0)).collect()
+    /// Reads at most `most` buckets below this one, highest first.
+    pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, most: usize) -> Result<Vec<i64>> {
+        let upper = MemberBuilder::from_i64(below).finish();
+        let members = self.read_members(
+            index,
+            (Bound::Unbounded, Bound::Excluded(&upper)),
+            ScanOrder::Descending,
+            most,
+        )?;
+        members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }
 
-    /// All ended tasks of a bucket, by number.
-    pub(crate) fn ended_in_bucket(&self, bucket: i64) -> Result<Vec<Past>> {
-        let rows = self.all(Table::Ended(bucket))?;
+    /// Reads all archived tasks of a bucket, sorted by number.
+    pub(crate) fn read_archived_bucket(&self, bucket: i64) -> Result<Vec<Past>> {
+        let rows = self.read_table(Table::ArchivedTasks(bucket))?;
         let mut tasks: Vec<Past> =
-            rows.iter().map(|(_, row)| rows::unpack_past(row)).collect::<Result<_>>()?;
+            rows.iter().map(|(_, row)| rows::decode_archived_task(row)).collect::<Result<_>>()?;
         tasks.sort_unstable_by_key(|past| past.seq);
         Ok(tasks)
     }
 
-    /// The attempts that are written down, by number.
-    pub(crate) fn attempts(&self, seq: TaskSeq) -> Result<Vec<Attempt>> {
+    /// Reads the stored attempts, sorted by number.
+    pub(crate) fn read_attempts(&self, seq: TaskSeq) -> Result<Vec<Attempt>> {
         let mut attempts = Vec::new();
-        for (field, row) in self.all(Table::Attempts(seq))? {
-            let number = rows::of_text(&field)?.parse().map_err(Fault::damaged)?;
-            attempts.push(rows::unpack_attempt(number, &row)?);
+        for (field, row) in self.read_table(Table::Attempts(seq))? {
+            let number = rows::decode_text(&field)?.parse().map_err(Fault::damaged)?;
+            attempts.push(rows::decode_attempt(number, &row)?);
         }
         attempts.sort_unstable_by_key(|attempt| attempt.number);
         Ok(attempts)
     }
 
-    /// A task as its readers see it, wherever it lies, with its attempts.
-    pub(crate) fn whole_task(&self, seq: TaskSeq) -> Result<Option<Task>> {
-        let found = match self.task(seq)? {
-            Some(live) => Some(self.of_live(live)?),
-            None => self.ended(seq)?.map(|past| self.of_past(past)).transpose()?,
+    /// Reads an active or archived task with its attempts.
+    pub(crate) fn read_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
+        let found = match self.read_active_task(seq)? {
+            Some(live) => Some(self.active_task_view(live)?),
+            None => self.read_archived_task(seq)?.map(|past| self.archived_task_view(past)).transpose()?,
         };
         let Some(mut task) = found else { return Ok(None) };
-        let mut attempts = self.attempts(seq)?;
+        let mut attempts = self.read_attempts(seq)?;
         attempts.drain(..attempts.len().saturating_sub(MOST_ATTEMPTS));
         task.attempts = with_success(&task, attempts);
         Ok(Some(task))
     }
 
-    /// The public id of a task, wherever it lies.
-    pub(crate) fn task_id(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
-        let task = match self.task(seq)? {
-            Some(live) => Some(self.of_live(live)?),
-            None => self.ended(seq)?.map(|past| self.of_past(past)).transpose()?,
+    /// Reads the public id of an active or archived task.
+    pub(crate) fn read_task_id(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
+        let task = match self.read_active_task(seq)? {
+            Some(live) => Some(self.active_task_view(live)?),
+            None => self.read_archived_task(seq)?.map(|past| self.archived_task_view(past)).transpose()?,
         };
         Ok(task.map(|task| task.id))
     }
 
-    /// An unfinished task as its readers see it, without its attempts.
-    pub(crate) fn of_live(&self, live: Live) -> Result<Task> {
-        let (handler, queue) = self.queue_names(live.queue)?;
+    /// Builds the public view of an active task, without its attempts.
+    pub(crate) fn active_task_view(&self, live: Live) -> Result<Task> {
+        let (handler, queue) = self.read_queue_with_handler(live.queue)?;
         let event = match live.event {
             Some(id) => {
-                let found = self.journaled(id)?;
+                let found = self.read_journaled_event(id)?;
                 let found = found.ok_or_else(|| Fault::damaged(format!("a task's event {id} is gone")))?;
                 Some((found.event.kind.to_string(), found.event.key.map(|key| key.to_string())))
             }
             None => None,
         };
         let order = match live.order {
-            Some(n) => self.order(n)?.map(|found| found.order.key.to_string()),
+            Some(n) => self.read_order(n)?.map(|found| found.order.key.to_string()),
             None => None,
         };
         let mut names = LiveNames::new((handler, queue.tenant), &queue.of, event, order);
         if has_ended(&live) {
-            names.finished_at = self.attempts(live.seq)?.iter().map(|attempt| attempt.ended_at).max();
+            names.finished_at = self.read_attempts(live.seq)?.iter().map(|attempt| attempt.ended_at).max();
         }
-        task_of_live(live, names, self.realm()?)
+        task_of_live(live, names, self.read_task_id_namespace()?)
     }
 
-    /// An ended one.
-    pub(crate) fn of_past(&self, past: Past) -> Result<Task> {
-        let (handler, queue) = self.queue_names(past.queue)?;
-        task_of_past(past, handler, queue.tenant, self.realm()?)
+    /// Builds the public view of an archived task.
+    pub(crate) fn archived_task_view(&self, past: Past) -> Result<Task> {
+        let (handler, queue) = self.read_queue_with_handler(past.queue)?;
+        task_of_past(past, handler, queue.tenant, self.read_task_id_namespace()?)
     }
 }
 
-/// The bucket that a task lies in.
-pub(crate) fn bucket_number(seq: TaskSeq) -> i64 {
-    seq.0.div_euclid(BUCKET)
+/// Returns the bucket of a task.
+pub(crate) fn bucket_of_task(seq: TaskSeq) -> i64 {
+    seq.0.div_euclid(TASKS_PER_BUCKET)
 }

@@ -1,72 +1,72 @@
 #!lua flags=allow-oom
--- Commits a transaction: all of it or nothing, and only if nobody has written since it began. Sent again because its answer
--- was lost, it knows its own mark and changes nothing.
+-- Commits a transaction: all of it or nothing, and only if no other commit happened since it began. A resent commit (its
+-- reply was lost) is recognised by its mark and changes nothing.
 --
--- KEYS  1 pointsman:point, 2 pointsman:told, 3 pointsman:turn, 4 pointsman:turn:waiting, 5 pointsman:touched: see begin.lua
---       6 pointsman:turn:wake:    with the name of a waiting one behind it: what that one waits for
--- ARGV  1 who commits
---       2 how long the next one has the turn at most, in milliseconds
+-- KEYS  1 pointsman:point, 2 pointsman:told, 3 pointsman:turn, 4 pointsman:turn:waiting, 5 pointsman:touched: see begin_transaction.lua
+--       6 pointsman:turn:wake:    prefix of the list that each waiting node blocks on
+-- ARGV  1 the committing node
+--       2 lease of the next lock owner, in milliseconds
 --       3 version and mark that the transaction began with, 16 bytes
---       4 the new point; it begins with the new version and mark. Empty if nothing is written: the turn alone is handed on
---       5 what this commit tells the others
---       6 what it wrote, with the new version and mark before it; empty if that is not told
---       7 what all keys begin with
---       8 whether the turn is kept, for the next transaction of the same one (1), or handed on (empty)
---       9 how many objects' events were taken out of their outboxes
---       then for each of them its name, who must hold it (empty: whoever does), the id that its event in flight has
---       (empty: it has none), and how many events are acknowledged
---       then the writes: the number of words, and the words of a command. Some are of our own:
---         prune HASH INDEX MEMBER      removes the member if the hash is gone
---         log KEY SECONDS REST …       adds lines to a log, each as its time and the rest of its JSON after the line's number
---         acknowledge OBJECT HEADER …  takes events out of an object's outbox, first the one in flight, if there is one; where
---                                      a header is not empty, the event is set aside behind it
---         release WORKER OBJECT        holds an object no longer; if it has events still, it goes to the end of the line
--- Answers 'done', 'behind' (somebody else has written), 'unknown' (so much has been written since that it may have been done),
--- 'fenced' (the outbox is another's now) or {'strange', a key that is not of the kind that is needed}.
+--       4 the new store state; it starts with the new version and mark. Empty: nothing is written, only the lock is released
+--       5 change record of this commit
+--       6 invalidation record, preceded by the new version and mark; empty if none is published
+--       7 key prefix
+--       8 whether the lock is kept for the next transaction of the same node (1) or released (empty)
+--       9 number of outbox fences: objects whose events are acknowledged
+--       then for each of them object, required owner (empty: any), id of its event in flight (empty: none) and the number of
+--       acknowledged events
+--       then the writes: the number of arguments and the arguments of a command. These are implemented below:
+--         prune HASH INDEX MEMBER      removes the member if the hash does not exist
+--         log KEY SECONDS REST …       appends log lines, each given as its time and its JSON after the line number
+--         acknowledge OBJECT HEADER …  removes events from the outbox of an object, first the one in flight; an event whose
+--                                      header is not empty is set aside after that header
+--         release WORKER OBJECT        gives up ownership of an object; if it still has events, it is queued again
+-- Returns 'done', 'behind' (another commit happened), 'unknown' (too many commits happened to tell whether this one was
+-- applied), 'fenced' (an outbox has changed) or {'strange', a key that has the wrong type}.
 
 local prefix = ARGV[7]
 
--- What a command answers that finds a string; nothing if it finds none, or a key of another kind.
-local function string_of(...)
+-- Returns the string a command replies with; false if there is none or the key has another type.
+local function string_or_false(...)
     local found = redis.pcall(...)
     return type(found) == 'string' and found
 end
 
-local function length_of(list)
+local function list_length(list)
     local length = redis.pcall('LLEN', list)
     return type(length) == 'number' and length or 0
 end
 
 local function owner_of(object)
-    return string_of('GET', prefix .. object .. ':event.worker')
+    return string_or_false('GET', prefix .. object .. ':event.worker')
 end
 
 local function worker_key(worker, name)
     return prefix .. 'event.worker:' .. worker .. ':' .. name
 end
 
-local function flying_of(owner)
-    return owner and length_of(worker_key(owner, 'event')) or 0
+local function count_in_flight(owner)
+    return owner and list_length(worker_key(owner, 'event')) or 0
 end
 
--- Nothing that is done below may fail: what was done before it would stay.
-local function is_as_expected(object, holder, id, count)
+-- Checked before the first write, because scripts are not rolled back.
+local function is_fence_met(object, required_owner, id, count)
     local owner = owner_of(object)
-    if holder ~= '' and owner ~= holder then
+    if required_owner ~= '' and owner ~= required_owner then
         return false
     end
-    local flying = flying_of(owner)
-    local given = flying > 0 and string_of('GET', worker_key(owner, 'event.id')) or ''
-    return given == id and flying + length_of(prefix .. object .. ':events') >= tonumber(count)
+    local in_flight = count_in_flight(owner)
+    local assigned_id = in_flight > 0 and string_or_false('GET', worker_key(owner, 'event.id')) or ''
+    return assigned_id == id and in_flight + list_length(prefix .. object .. ':events') >= tonumber(count)
 end
 
-local function log(first, last)
+local function append_log(first, last)
     local key = ARGV[first]
     local count = redis.call('ZCARD', key)
     local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
     local latest = tonumber(newest[2]) or 0
     for i = first + 1, last, 2 do
-        -- Lines stand in the order in which they came, whatever their clock said.
+        -- Lines keep the order in which they arrived, whatever their clocks said.
         latest = math.max(latest, tonumber(ARGV[i]))
         local member = string.format('{"n":%.0f,', 1000000000 + count) .. ARGV[i + 1]
         redis.call('ZADD', key, string.format('%.6f', latest), member)
@@ -77,13 +77,13 @@ end
 local function acknowledge(first, last)
     local object = ARGV[first]
     local owner = owner_of(object)
-    local flying = flying_of(owner)
+    local in_flight = count_in_flight(owner)
     for i = first + 1, last do
         local event
-        if flying > 0 then
+        if in_flight > 0 then
             event = redis.call('RPOP', worker_key(owner, 'event'))
             redis.call('DEL', worker_key(owner, 'event.id'))
-            flying = flying - 1
+            in_flight = in_flight - 1
         else
             event = redis.call('RPOP', prefix .. object .. ':events')
         end
@@ -96,14 +96,14 @@ end
 local function release(worker, object)
     if owner_of(object) == worker then
         redis.call('DEL', prefix .. object .. ':event.worker')
-        if length_of(prefix .. object .. ':events') > 0 then
+        if list_length(prefix .. object .. ':events') > 0 then
             redis.call('LPUSH', prefix .. 'objects.with.events', object)
         end
     end
     redis.call('DEL', worker_key(worker, 'object'))
 end
 
-local function hand_on()
+local function release_lock()
     if redis.call('GET', KEYS[3]) ~= ARGV[1] then
         return
     end
@@ -121,38 +121,38 @@ local function hand_on()
     end
 end
 
--- Whether this very commit was done already. Others may have come after it, which tell of themselves.
-local function was_done(point, new)
-    local since = #point == 16 and struct.unpack('>I8', point) - struct.unpack('>I8', new) or -1
-    local told = since >= 0 and redis.call('LINDEX', KEYS[2], since)
-    return told and string.sub(told, 1, 16) == string.sub(new, 1, 16)
+-- Returns whether this commit was applied already; later commits may have followed it.
+local function was_applied(version, new)
+    local since = #version == 16 and struct.unpack('>I8', version) - struct.unpack('>I8', new) or -1
+    local record = since >= 0 and redis.call('LINDEX', KEYS[2], since)
+    return record and string.sub(record, 1, 16) == string.sub(new, 1, 16)
 end
 
--- So many have committed since that it is no longer told whether this one had.
-local function is_forgotten(point, new)
-    local since = #point == 16 and struct.unpack('>I8', point) - struct.unpack('>I8', new) or -1
+-- Returns whether so many commits followed that the record of this one would have been trimmed.
+local function is_record_trimmed(version, new)
+    local since = #version == 16 and struct.unpack('>I8', version) - struct.unpack('>I8', new) or -1
     return since >= redis.call('LLEN', KEYS[2])
 end
 
--- What the key of a command must be, if it is there.
-local KINDS = {
+-- Required type of the key of each command, if the key exists.
+local KEY_TYPES = {
     HSET = 'hash', HDEL = 'hash', ZADD = 'zset', ZREM = 'zset', ZREMRANGEBYLEX = 'zset', LPUSH = 'list', XADD = 'stream',
     XDEL = 'stream', log = 'zset',
 }
--- Keys that only readers of document 002 look at: what cannot be written there is left out.
-local told_only = prefix .. 'sync_tasks'
-local left_out = {}
-local known = {}
+-- Keys that only readers of document 002 use: writes to keys of the wrong type are skipped.
+local document_prefix = prefix .. 'sync_tasks'
+local skipped_keys = {}
+local checked_types = {}
 
-local function is_of_kind(key, kind)
-    if known[key] == nil then
+local function has_type(key, kind)
+    if checked_types[key] == nil then
         local found = redis.call('TYPE', key).ok
-        known[key] = found == 'none' and kind or found
+        checked_types[key] = found == 'none' and kind or found
     end
-    return known[key] == kind
+    return checked_types[key] == kind
 end
 
-local function sets_aside(first, last)
+local function has_set_aside_header(first, last)
     for i = first, last do
         if ARGV[i] ~= '' then
             return true
@@ -161,76 +161,76 @@ local function sets_aside(first, last)
     return false
 end
 
--- A command that fails would leave what was done before it: so all keys are looked at first. Answers one that somebody else
--- has made something else of.
-local function strange_key(at)
-    if not is_of_kind(KEYS[2], 'list') then
+-- A failing command would leave the writes before it in place, so all key types are checked first. Returns a key of the
+-- wrong type.
+local function find_wrong_type_key(at)
+    if not has_type(KEYS[2], 'list') then
         return KEYS[2]
     end
     while at <= #ARGV do
-        local words, verb, key = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
-        local kind = KINDS[verb]
-        if verb == 'release' then
+        local arg_count, command, key = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
+        local kind = KEY_TYPES[command]
+        if command == 'release' then
             key, kind = prefix .. 'objects.with.events', 'list'
-        elseif verb == 'acknowledge' and sets_aside(at + 3, at + words) then
+        elseif command == 'acknowledge' and has_set_aside_header(at + 3, at + arg_count) then
             key, kind = prefix .. 'events.set.aside', 'list'
         end
-        if kind and not is_of_kind(key, kind) then
-            if string.sub(key, 1, #told_only) ~= told_only then
+        if kind and not has_type(key, kind) then
+            if string.sub(key, 1, #document_prefix) ~= document_prefix then
                 return key
             end
-            left_out[key] = true
+            skipped_keys[key] = true
         end
-        at = at + words + 1
+        at = at + arg_count + 1
     end
 end
 
 local function commit()
     local new = ARGV[4]
-    local point = string.sub(redis.call('GET', KEYS[1]) or '', 1, 16)
-    if was_done(point, new) then
+    local version = string.sub(redis.call('GET', KEYS[1]) or '', 1, 16)
+    if was_applied(version, new) then
         return 'done'
     end
-    if point ~= ARGV[3] then
-        return is_forgotten(point, new) and 'unknown' or 'behind'
+    if version ~= ARGV[3] then
+        return is_record_trimmed(version, new) and 'unknown' or 'behind'
     end
     local at = 10
     for _ = 1, tonumber(ARGV[9]) do
-        if not is_as_expected(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]) then
+        if not is_fence_met(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]) then
             return 'fenced'
         end
         at = at + 4
     end
-    local strange = strange_key(at)
-    if strange then
-        return {'strange', strange}
+    local wrong_key = find_wrong_type_key(at)
+    if wrong_key then
+        return {'strange', wrong_key}
     end
     while at <= #ARGV do
-        local words = tonumber(ARGV[at])
-        local verb = ARGV[at + 1]
-        if left_out[ARGV[at + 2]] then
-            verb = 'leave out'
+        local arg_count = tonumber(ARGV[at])
+        local command = ARGV[at + 1]
+        if skipped_keys[ARGV[at + 2]] then
+            command = 'skip'
         end
-        if verb == 'prune' then
+        if command == 'prune' then
             if redis.call('EXISTS', ARGV[at + 2]) == 0 then
                 redis.call('ZREM', ARGV[at + 3], ARGV[at + 4])
             end
-        elseif verb == 'log' then
-            log(at + 2, at + words)
-        elseif verb == 'acknowledge' then
-            acknowledge(at + 2, at + words)
-        elseif verb == 'release' then
+        elseif command == 'log' then
+            append_log(at + 2, at + arg_count)
+        elseif command == 'acknowledge' then
+            acknowledge(at + 2, at + arg_count)
+        elseif command == 'release' then
             release(ARGV[at + 2], ARGV[at + 3])
-        elseif verb ~= 'leave out' then
-            redis.call(unpack(ARGV, at + 1, at + words))
+        elseif command ~= 'skip' then
+            redis.call(unpack(ARGV, at + 1, at + arg_count))
         end
-        at = at + words + 1
+        at = at + arg_count + 1
     end
     redis.call('SET', KEYS[1], new)
     redis.call('LPUSH', KEYS[2], ARGV[5])
     redis.call('LTRIM', KEYS[2], 0, 255)
-    -- Whoever has missed a commit that does not tell has no use for what was told before.
-    if ARGV[6] == '' or not is_of_kind(KEYS[5], 'list') then
+    -- After a commit without an invalidation record, older records are useless to nodes that missed it.
+    if ARGV[6] == '' or not has_type(KEYS[5], 'list') then
         redis.call('DEL', KEYS[5])
     end
     if ARGV[6] ~= '' then
@@ -240,6 +240,6 @@ local function commit()
     return 'done'
 end
 
-local answer = ARGV[4] == '' and 'done' or commit()
-hand_on()
-return answer
+local reply = ARGV[4] == '' and 'done' or commit()
+release_lock()
+return reply

@@ -1,4 +1,4 @@
-//! The event workers of document 001: they take objects that have events, and see to it that these are journaled.
+//! The event workers of document 001: they claim objects with events and have them journaled.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,28 +10,28 @@ use redis::aio::MultiplexedConnection;
 use tokio::time::sleep;
 
 use crate::connect::Endpoint;
-use crate::error::{codes, reason};
+use crate::connection::{CommandArgs, args, to_arg};
+use crate::error::{error_codes, error_reason};
 use crate::keys::Keys;
-use crate::link::{Words, word, words};
 use crate::script;
 use crate::tables::RedisTables;
-use crate::tables::outbox::{HEARTBEAT, sweep_of};
+use crate::tables::outbox::{HEARTBEAT_MS, requeue_dead_workers_command};
 
-/// So many names in the line are looked at in one go: those of objects that others hold are thrown away.
-const NAMES: u64 = 1_000;
-/// How long a worker waits for an object before it shows again that it lives.
-const WAIT: Duration = Duration::from_secs(1);
-/// After a failure.
-const PAUSE: Duration = Duration::from_millis(300);
-/// In this time all keys are looked through for what dead workers hold.
-const ROUND: Duration = Duration::from_secs(30);
-/// So many keys are looked at in one go.
-const PIECE: u64 = 1_000;
+/// Maximum number of queued names read per claim: those of objects with another live owner are dropped.
+const MAX_NAMES_PER_CLAIM: u64 = 1_000;
+/// Time to wait for a queued object before heartbeats are renewed.
+const QUEUE_WAIT: Duration = Duration::from_secs(1);
+/// Delay after a failure.
+const RETRY_DELAY: Duration = Duration::from_millis(300);
+/// Duration of one scan of all keys for objects of dead workers.
+const SWEEP_PERIOD: Duration = Duration::from_secs(30);
+/// COUNT of each SCAN.
+const SCAN_COUNT: u64 = 1_000;
 
-type Held = Vec<(String, Vec<u8>)>;
+type OwnedObjects = Vec<(String, Vec<u8>)>;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-struct Drainer {
+struct OutboxDrainer {
     endpoint: Arc<Endpoint>,
     keys: Keys,
     writer: Writer<RedisTables>,
@@ -39,59 +39,71 @@ struct Drainer {
     connection: Option<MultiplexedConnection>,
 }
 
-/// Drains the outbox whenever something lies in it, as long as the store is open.
-pub(crate) async fn run(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
+/// Drains the outbox as long as the store is open.
+pub(crate) async fn drain_forever(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
     let keys = Keys::new(endpoint.prefix());
-    let mut drainer = Drainer { keys, endpoint, writer, workers: vec![], connection: None };
+    let mut drainer = OutboxDrainer { keys, endpoint, writer, workers: vec![], connection: None };
     let mut outage = Outage::default();
     loop {
-        let (drained, now) = (drainer.drain().await, Instant::now());
+        let (drained, now) = (drainer.drain_once().await, Instant::now());
         match drained {
-            Ok(()) if outage.works(now).is_some() => tracing::info!("the outbox is drained again"),
+            Ok(()) if outage.works(now).is_some() => tracing::info!("draining the outbox works again"),
             Ok(()) => {}
             Err(error) => {
                 drainer.connection = None;
                 if outage.failed(now).is_some() {
-                    let error = explain(&error, &drainer.keys.named("objects.with.events"));
-                    tracing::warn!(error, "the outbox cannot be drained: what is left there waits");
+                    let error =
+                        describe_drain_error(&error, &drainer.keys.with_prefix("objects.with.events"));
+                    tracing::warn!(
+                        error,
+                        "could not drain the outbox; pushed events wait; run `pointsman doctor` if it persists"
+                    );
                 }
-                sleep(PAUSE).await;
+                sleep(RETRY_DELAY).await;
             }
         }
     }
 }
 
-impl Drainer {
-    /// Waits until there is something, and has it journaled.
-    async fn drain(&mut self) -> Result<(), BoxError> {
+impl OutboxDrainer {
+    /// Waits for objects with events and has them journaled.
+    async fn drain_once(&mut self) -> Result<(), BoxError> {
         if self.workers.is_empty() {
-            self.workers = self.writer.run(|txn| Ok(txn.tables.workers())).await?;
+            self.workers = self.writer.run(|txn| Ok(txn.tables.outbox_worker_names())).await?;
         }
-        let held = self.take().await?;
+        let held = self.claim_objects().await?;
         if held.is_empty() {
-            return self.wait().await;
+            return self.wait_for_object().await;
         }
-        let asked = Asked { place: Place::First, with: held, foresee: foresee_held };
+        let asked = Asked { place: Place::First, with: held, foresee: prefetch_owned_objects };
         Ok(self.writer.run_asked(asked, |_, _| Ok(())).await?)
     }
 
-    /// Waits for something in the line. Nothing is moved: whoever takes an object does so together with holding it.
-    async fn wait(&mut self) -> Result<(), BoxError> {
-        let line = self.keys.named("objects.with.events");
-        match self.ask(words!["BLMOVE", &line, &line, "RIGHT", "RIGHT", WAIT.as_secs().to_string()]).await {
-            // A server whose memory is full refuses this, and not what drains it.
-            Err(error) if is_full(&error) => sleep(WAIT).await,
+    /// Waits for a queued object without removing it: claiming removes it and sets the owner in one step.
+    async fn wait_for_object(&mut self) -> Result<(), BoxError> {
+        let line = self.keys.with_prefix("objects.with.events");
+        match self
+            .execute(args!["BLMOVE", &line, &line, "RIGHT", "RIGHT", QUEUE_WAIT.as_secs().to_string()])
+            .await
+        {
+            // A server without free memory refuses BLMOVE, but not the scripts that drain the outbox.
+            Err(error) if is_out_of_memory(&error) => sleep(QUEUE_WAIT).await,
             answer => drop(answer?),
         }
         Ok(())
     }
 
-    /// Says that the workers live, and takes objects for them.
-    async fn take(&mut self) -> Result<Held, BoxError> {
-        let mut arguments = words![self.keys.named(""), HEARTBEAT.to_string(), NAMES.to_string()];
-        arguments.extend(self.workers.iter().map(word));
-        let taken =
-            self.ask(script::TAKE.call(vec![self.keys.named("objects.with.events")], arguments)).await?;
+    /// Renews the heartbeats of the workers and claims objects for them.
+    async fn claim_objects(&mut self) -> Result<OwnedObjects, BoxError> {
+        let mut arguments =
+            args![self.keys.with_prefix(""), HEARTBEAT_MS.to_string(), MAX_NAMES_PER_CLAIM.to_string()];
+        arguments.extend(self.workers.iter().map(to_arg));
+        let taken = self
+            .execute(
+                script::CLAIM_OBJECTS
+                    .call_command(vec![self.keys.with_prefix("objects.with.events")], arguments),
+            )
+            .await?;
         let taken: Vec<Vec<u8>> = redis::from_redis_value(taken)?;
         let mut held = Vec::with_capacity(taken.len() / 2);
         let mut taken = taken.into_iter();
@@ -101,45 +113,46 @@ impl Drainer {
         Ok(held)
     }
 
-    async fn ask(&mut self, words: Words) -> Result<redis::Value, BoxError> {
+    async fn execute(&mut self, args: CommandArgs) -> Result<redis::Value, BoxError> {
         let connection = match &mut self.connection {
             Some(open) => open,
-            None => self.connection.insert(connect(&self.endpoint).await?),
+            None => self.connection.insert(connect_with_scripts(&self.endpoint).await?),
         };
-        Ok(command(&words).query_async(connection).await?)
+        Ok(redis_command(&args).query_async(connection).await?)
     }
 }
 
-/// What is held is journaled before the jobs of its transaction; there is nothing else to do.
-fn foresee_held(held: &Held, _: &mut State, foreseen: &mut Foreseen) {
+/// Adds owned objects to the read set: the transaction journals their entries before its jobs.
+fn prefetch_owned_objects(held: &OwnedObjects, _: &mut State, foreseen: &mut Foreseen) {
     foreseen.left.extend(held.iter().cloned());
 }
 
-/// Looks all keys through, slowly, for objects that dead workers hold, as long as the store is open.
-pub(crate) async fn sweep(endpoint: Arc<Endpoint>) {
+/// Scans all keys slowly for objects of dead workers and requeues them, as long as the store is open.
+pub(crate) async fn requeue_forever(endpoint: Arc<Endpoint>) {
     loop {
-        if let Err(error) = sweep_once(&endpoint).await {
-            tracing::debug!(%error, "what dead workers hold could not be looked for");
-            sleep(PAUSE).await;
+        if let Err(error) = requeue_orphaned_once(&endpoint).await {
+            tracing::debug!(%error, "could not scan for objects of dead event workers; retrying");
+            sleep(RETRY_DELAY).await;
         }
     }
 }
 
-async fn sweep_once(endpoint: &Endpoint) -> Result<(), BoxError> {
+async fn requeue_orphaned_once(endpoint: &Endpoint) -> Result<(), BoxError> {
     let keys = Keys::new(endpoint.prefix());
-    let mut connection = connect(endpoint).await?;
+    let mut connection = connect_with_scripts(endpoint).await?;
     let all: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await?;
-    let pause = ROUND / u32::try_from(all / PIECE + 1).unwrap_or(u32::MAX);
-    // What workers hold, and who holds an object.
-    let pattern = keys.pattern("*event.worker*");
+    let pause = SWEEP_PERIOD / u32::try_from(all / SCAN_COUNT + 1).unwrap_or(u32::MAX);
+    // Keys of objects of workers, and of owners of objects.
+    let pattern = keys.scan_pattern("*event.worker*");
     let mut cursor = b"0".to_vec();
     loop {
-        let scan = words!["SCAN", &cursor, "MATCH", &pattern, "COUNT", PIECE.to_string()];
-        let (next, found): (Vec<u8>, Vec<Vec<u8>>) = command(&scan).query_async(&mut connection).await?;
-        if let Some(words) = sweep_words(&keys, &found) {
-            let swept: u64 = command(&words).query_async(&mut connection).await?;
+        let scan = args!["SCAN", &cursor, "MATCH", &pattern, "COUNT", SCAN_COUNT.to_string()];
+        let (next, found): (Vec<u8>, Vec<Vec<u8>>) =
+            redis_command(&scan).query_async(&mut connection).await?;
+        if let Some(args) = requeue_command(&keys, &found) {
+            let swept: u64 = redis_command(&args).query_async(&mut connection).await?;
             if swept > 0 {
-                tracing::info!(objects = swept, "what dead event workers held is put in line again");
+                tracing::info!(objects = swept, "requeued objects of dead event workers");
             }
         }
         sleep(pause).await;
@@ -150,49 +163,50 @@ async fn sweep_once(endpoint: &Endpoint) -> Result<(), BoxError> {
     }
 }
 
-/// Looks at the workers and objects that these keys tell of, if there are such.
-fn sweep_words(keys: &Keys, found: &[Vec<u8>]) -> Option<Words> {
-    let names = || found.iter().filter_map(|key| keys.name_of(key));
+/// Returns the command that requeues the workers and objects that these keys name, if any.
+fn requeue_command(keys: &Keys, found: &[Vec<u8>]) -> Option<CommandArgs> {
+    let names = || found.iter().filter_map(|key| keys.without_prefix(key));
     let worker =
         |name: &'_ [u8]| Some(name.strip_prefix(b"event.worker:")?.strip_suffix(b":object")?.to_vec());
-    let workers: Words = names().filter_map(worker).collect();
-    let objects: Words = names().filter_map(|name| name.strip_suffix(b":event.worker")).map(word).collect();
+    let workers: CommandArgs = names().filter_map(worker).collect();
+    let objects: CommandArgs =
+        names().filter_map(|name| name.strip_suffix(b":event.worker")).map(to_arg).collect();
     let any = !workers.is_empty() || !objects.is_empty();
-    any.then(|| sweep_of(keys, &workers, &objects))
+    any.then(|| requeue_dead_workers_command(keys, &workers, &objects))
 }
 
-/// A connection that knows the scripts.
-async fn connect(endpoint: &Endpoint) -> Result<MultiplexedConnection, BoxError> {
+/// Connects and loads the scripts.
+async fn connect_with_scripts(endpoint: &Endpoint) -> Result<MultiplexedConnection, BoxError> {
     let mut connection = endpoint.connect().await?;
-    for script in script::ALL {
-        let _: String = command(&script.load()).query_async(&mut connection).await?;
+    for script in script::ALL_SCRIPTS {
+        let _: String = redis_command(&script.load_command()).query_async(&mut connection).await?;
     }
     Ok(connection)
 }
 
-fn command(words: &Words) -> redis::Cmd {
+fn redis_command(args: &CommandArgs) -> redis::Cmd {
     let mut command = redis::Cmd::new();
-    words.iter().for_each(|word| {
+    args.iter().for_each(|word| {
         command.arg(word);
     });
     command
 }
 
-/// What keeps the outbox from being drained, in words for the person who runs it.
-fn explain(error: &BoxError, line: &[u8]) -> String {
+/// Describes for an operator why the outbox cannot be drained.
+fn describe_drain_error(error: &BoxError, line: &[u8]) -> String {
     match error.downcast_ref() {
-        // Of all keys that workers use, only the line has a name that others could have chosen.
-        Some(error) if codes(error).iter().any(|code| code == "WRONGTYPE") => {
+        // Of all keys that workers use, only the queue could belong to another application.
+        Some(error) if error_codes(error).iter().any(|code| code == "WRONGTYPE") => {
             let line = String::from_utf8_lossy(line);
-            format!("{line} is not a list; rename what somebody else has put there")
+            format!("{line} is not a list; rename the key, another application wrote it")
         }
-        Some(error) => reason(error),
+        Some(error) => error_reason(error),
         None => error.to_string(),
     }
 }
 
-fn is_full(error: &BoxError) -> bool {
-    error.downcast_ref().is_some_and(|error| codes(error).iter().any(|code| code == "OOM"))
+fn is_out_of_memory(error: &BoxError) -> bool {
+    error.downcast_ref().is_some_and(|error| error_codes(error).iter().any(|code| code == "OOM"))
 }
 
 #[cfg(test)]
@@ -200,17 +214,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_somebody_else_uses_is_named() {
-        let told = |words: &str| {
-            let said = redis::parse_redis_value(format!("-{words}\r\n").as_bytes()).unwrap();
-            explain(&said.extract_error().unwrap_err().into(), b"p:objects.with.events")
+    fn wrong_type_error_names_the_queue_key() {
+        let explained = |reply: &str| {
+            let said = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
+            describe_drain_error(&said.extract_error().unwrap_err().into(), b"p:objects.with.events")
         };
-        let named = "p:objects.with.events is not a list; rename what somebody else has put there";
-        assert_eq!(told("WRONGTYPE Operation against a key script: 1f, on @user_script:62."), named);
+        let named = "p:objects.with.events is not a list; rename the key, another application wrote it";
+        assert_eq!(explained("WRONGTYPE Operation against a key script: 1f, on @user_script:62."), named);
         assert_eq!(
-            told("LOADING Redis is loading the dataset in memory"),
+            explained("LOADING Redis is loading the dataset in memory"),
             "LOADING Redis is loading the dataset in memory"
         );
-        assert_eq!(explain(&"no way".into(), b""), "no way");
+        assert_eq!(describe_drain_error(&"no way".into(), b""), "no way");
     }
 }

@@ -1,4 +1,4 @@
-//! What a producer has left, and the event that it is.
+//! Parsing and encoding of outbox entries.
 
 use pointsman_core::event::{Context, MAX_DEPTH};
 use pointsman_core::wire::EventBody;
@@ -6,34 +6,36 @@ use pointsman_core::{Cause, EventId, NewEvent, ObjectKey, TaskSeq, Tenant, Times
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::tables::outbox::{Entry, LONGEST};
+use crate::tables::outbox::{MAX_ENTRY_BYTES, OutboxEntry};
 
-/// The event that was left for an object, or why it is none.
-pub(super) fn read(object: &[u8], entry: &Entry, now: Timestamp) -> Result<NewEvent, String> {
+/// Parses an entry into an event, or returns why it is not one.
+pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) -> Result<NewEvent, String> {
     let bytes = match entry {
-        Entry::Event(bytes) => bytes,
-        Entry::TooLong(bytes) => return Err(format!("it has {bytes} bytes, and may have {LONGEST}")),
+        OutboxEntry::Event(bytes) => bytes,
+        OutboxEntry::TooLong(bytes) => {
+            return Err(format!("it has {bytes} bytes, and may have {MAX_ENTRY_BYTES}"));
+        }
     };
     let text = std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
-    let (cause, text) = caused(text)?;
+    let (cause, text) = split_cause(text)?;
     let body = EventBody::parse(text).map_err(|fault| match fault.pointer.is_empty() {
         true => format!("it is not the JSON of an event: {fault}"),
         false => fault.to_string(),
     })?;
     let event = body.into_event(now, &Tenant::default()).map_err(|fault| fault.to_string())?;
-    let key = key_of(object, &event.tenant)?;
+    let key = object_key_of_name(object, &event.tenant)?;
     match &event.key {
         Some(named) if *named != key => Err(format!("/key: it is {named}, and was left for {key}")),
         Some(_) | None => Ok(NewEvent { key: Some(key), cause, ..event }),
     }
 }
 
-/// What stands before an event that one of our own units of work has left: what caused it. No JSON begins so.
-const CAUSED: char = '\u{1}';
+/// Starts the cause that a unit of work writes before an event. No JSON begins with it.
+const CAUSE_MARKER: char = '\u{1}';
 
-/// What caused an event, if that is told, and the event.
-fn caused(text: &str) -> Result<(Option<Cause>, &str), String> {
-    let Some(told) = text.strip_prefix(CAUSED) else { return Ok((None, text)) };
+/// Splits an entry into the cause, if given, and the event.
+fn split_cause(text: &str) -> Result<(Option<Cause>, &str), String> {
+    let Some(told) = text.strip_prefix(CAUSE_MARKER) else { return Ok((None, text)) };
     let (told, event) = told.split_once('\n').ok_or("nothing stands behind what caused it")?;
     let numbers: Vec<i64> = told.split(' ').filter_map(|number| number.parse().ok()).collect();
     let [event_id, task, depth] = numbers[..] else { return Err("what caused it cannot be read".into()) };
@@ -43,10 +45,10 @@ fn caused(text: &str) -> Result<(Option<Cause>, &str), String> {
     Ok((Some(Cause { event: caused, task: TaskSeq(task), depth }), event))
 }
 
-/// An event as it is left for its object.
-pub(crate) fn element(event: &NewEvent) -> Result<Vec<u8>, serde_json::Error> {
+/// Encodes an event as an outbox entry.
+pub(crate) fn encode_entry(event: &NewEvent) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
-    struct Body<'e> {
+    struct EntryBody<'e> {
         #[serde(rename = "type")]
         kind: &'e str,
         sub: Option<&'e str>,
@@ -56,7 +58,7 @@ pub(crate) fn element(event: &NewEvent) -> Result<Vec<u8>, serde_json::Error> {
         at: Option<String>,
         priority: u16,
     }
-    let body = Body {
+    let body = EntryBody {
         kind: event.kind.as_str(),
         sub: event.sub.as_ref().map(|sub| sub.as_str()),
         value: RawValue::from_string(event.value.as_str().into())?,
@@ -67,13 +69,13 @@ pub(crate) fn element(event: &NewEvent) -> Result<Vec<u8>, serde_json::Error> {
     };
     let body = serde_json::to_string(&body)?;
     let told = event.cause.map(|Cause { event, task, depth }| {
-        format!("{CAUSED}{} {task} {depth}\n", event.map_or(0, EventId::as_i64))
+        format!("{CAUSE_MARKER}{} {task} {depth}\n", event.map_or(0, EventId::as_i64))
     });
     Ok([told.unwrap_or_default(), body].concat().into_bytes())
 }
 
-/// The key of an object, which has its tenant's name before it unless that is the default one.
-fn key_of(object: &[u8], tenant: &Tenant) -> Result<ObjectKey, String> {
+/// Returns the key of an object name, which starts with its tenant unless that is the default one.
+fn object_key_of_name(object: &[u8], tenant: &Tenant) -> Result<ObjectKey, String> {
     let name = std::str::from_utf8(object).map_err(|_| "the object's name is not UTF-8".to_string())?;
     let key = match tenant.is_default() {
         true => name,
@@ -93,38 +95,39 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn left(object: &str, text: &str) -> Result<NewEvent, String> {
-        read(object.as_bytes(), &Entry::Event(text.as_bytes().into()), NOW)
+    fn parse_text_entry(object: &str, text: &str) -> Result<NewEvent, String> {
+        parse_entry(object.as_bytes(), &OutboxEntry::Event(text.as_bytes().into()), NOW)
     }
 
     #[test]
-    fn the_object_is_the_key() {
-        let event = left("work:1", r#"{"type": "work.changed", "value": {"n": 1.50}}"#).unwrap();
+    fn object_name_becomes_the_event_key() {
+        let event = parse_text_entry("work:1", r#"{"type": "work.changed", "value": {"n": 1.50}}"#).unwrap();
         assert_eq!((event.kind.as_str(), event.key.unwrap().as_str()), ("work.changed", "work:1"));
         assert_eq!(event.value.as_str(), r#"{"n": 1.50}"#);
-        let event = left("shop/a/1", r#"{"type": "a", "tenant": "shop", "key": "a/1"}"#).unwrap();
+        let event = parse_text_entry("shop/a/1", r#"{"type": "a", "tenant": "shop", "key": "a/1"}"#).unwrap();
         assert_eq!((event.tenant.as_str(), event.key.unwrap().as_str()), ("shop", "a/1"));
-        assert_eq!(left("a/1", r#"{"type": "a"}"#).unwrap().key.unwrap().as_str(), "a/1");
+        assert_eq!(parse_text_entry("a/1", r#"{"type": "a"}"#).unwrap().key.unwrap().as_str(), "a/1");
     }
 
     #[test]
-    fn what_a_unit_of_work_leaves_is_the_event_that_it_was() {
+    fn encoded_entries_parse_to_the_same_event() {
         let mut event =
-            left("k", r#"{"type": "a.b", "sub": "s", "value": {"n": 1.50}, "priority": 7}"#).unwrap();
+            parse_text_entry("k", r#"{"type": "a.b", "sub": "s", "value": {"n": 1.50}, "priority": 7}"#)
+                .unwrap();
         event.due = Some(Timestamp::from_micros(1_234_567_890));
         event.context.insert("ip".into(), "::1".into());
         for cause in [None, Some(Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 })] {
             event.cause = cause;
-            let element = Entry::Event(element(&event).unwrap().into());
-            assert_eq!(read(b"k", &element, NOW).unwrap(), event);
+            let element = OutboxEntry::Event(encode_entry(&event).unwrap().into());
+            assert_eq!(parse_entry(b"k", &element, NOW).unwrap(), event);
         }
         for broken in ["\u{1}", "\u{1}1 2\n{}", "\u{1}1 2 900\n{\"type\":\"a\"}"] {
-            assert!(left("k", broken).unwrap_err().contains("cause"), "{broken}");
+            assert!(parse_text_entry("k", broken).unwrap_err().contains("cause"), "{broken}");
         }
     }
 
     #[test]
-    fn what_is_no_event_says_why() {
+    fn invalid_entries_are_refused_with_a_reason() {
         for (object, text, why) in [
             ("o", "", "JSON"),
             ("o", "[]", "JSON object"),
@@ -135,11 +138,19 @@ mod tests {
             ("shop/", r#"{"type": "a", "tenant": "shop"}"#, "name"),
             ("o", r#"{"type": "a", "extra": 1}"#, "extra"),
         ] {
-            let reason = left(object, text).unwrap_err();
+            let reason = parse_text_entry(object, text).unwrap_err();
             assert!(reason.contains(why), "{text}: {reason}");
         }
-        assert!(read(b"\xff", &Entry::Event(br#"{"type":"a"}"#.as_slice().into()), NOW).is_err());
-        assert!(read(b"o", &Entry::Event(b"\xff".as_slice().into()), NOW).unwrap_err().contains("UTF-8"));
-        assert!(read(b"o", &Entry::TooLong(9_000_000), NOW).unwrap_err().contains("9000000 bytes"));
+        assert!(
+            parse_entry(b"\xff", &OutboxEntry::Event(br#"{"type":"a"}"#.as_slice().into()), NOW).is_err()
+        );
+        assert!(
+            parse_entry(b"o", &OutboxEntry::Event(b"\xff".as_slice().into()), NOW)
+                .unwrap_err()
+                .contains("UTF-8")
+        );
+        assert!(
+            parse_entry(b"o", &OutboxEntry::TooLong(9_000_000), NOW).unwrap_err().contains("9000000 bytes")
+        );
     }
 }

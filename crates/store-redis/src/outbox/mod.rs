@@ -1,20 +1,20 @@
-//! The outbox of document 001: producers in any language leave events in a list of their object, and put the object into
-//! the line of those that have events. Here they become events of the journal.
+//! The outbox of document 001: producers in any language push events to a list of their object, and the object to
+//! the queue of objects with events. This module journals them.
 //!
 //! ```text
 //!   producer's MULTI: LPUSH OBJ:events …, LPUSH objects.with.events OBJ
-//!       │ take.lua      a worker takes the object out of the line, and holds it
-//!       │ serve.lua     its next event goes into flight and gets an id; others are looked at
+//!       │ claim_objects.lua      a worker takes the object out of the line, and holds it
+//!       │ read_outboxes.lua     its next event goes into flight and gets an id; others are looked at
 //!       │ serve (here)  ids, prev, routes, tasks
 //!       ▼ commit.lua    all of them are acknowledged, journaled and routed in one step, and the object is let go
 //! ```
 //!
-//! Whoever emits directly to an object journals first what lies in its outbox, whoever holds it: its events keep the order in
-//! which they were left.
+//! A direct emit to an object first journals its outbox, whichever worker owns it: events keep the order in
+//! which they were pushed.
 
 mod drainer;
 mod entry;
-pub(crate) mod stray;
+pub(crate) mod orphaned;
 
 use pointsman_core::{EventId, NewEvent, Timestamp};
 use pointsman_store::error::Result;
@@ -22,32 +22,32 @@ use pointsman_store::tables::Foreseen;
 use pointsman_store::{Room, SetAsideLog, Txn, foresee_emissions};
 
 use crate::tables::RedisTables;
-use crate::tables::outbox::{Behind, Found};
-pub(crate) use drainer::{run, sweep};
-pub(crate) use entry::element;
-use entry::read;
+use crate::tables::outbox::{OutboxContents, OutboxRemainder};
+pub(crate) use drainer::{drain_forever, requeue_forever};
+pub(crate) use entry::encode_entry;
+use entry::parse_entry;
 
-/// So many pieces of what was left are journaled before the jobs of a transaction: those that write to other objects wait
-/// for them.
-const PIECES: usize = 4;
+/// Maximum number of rounds of entries journaled before the jobs of a transaction, because jobs on other objects wait
+/// for it.
+const MAX_ROUNDS: usize = 4;
 
-/// Something of an outbox, read: an event, or why it is none.
-struct Left {
+/// A parsed outbox entry: an event, or why it is not one.
+struct ParsedEntry {
     event: std::result::Result<NewEvent, String>,
-    given: Option<EventId>,
+    assigned_id: Option<EventId>,
 }
 
-/// Journals what was left for the objects of a transaction. Where that is much, it is committed a piece at a time before the
-/// transaction itself. Answers whether it is all: if not, whoever writes to one of these objects waits for the next one.
-pub(crate) fn serve(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
-    let mut all = journal_all(txn)?;
-    for _ in 1..PIECES {
+/// Journals the outbox entries of the objects of a transaction. A large backlog is committed in rounds before the
+/// transaction itself. Returns whether it was all: if not, jobs on these objects wait for the next transaction.
+pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+    let mut all = journal_contents(txn)?;
+    for _ in 1..MAX_ROUNDS {
         if all {
             break;
         }
         txn.state.flush(txn.tables)?;
-        txn.tables.commit_and_go_on()?;
-        all = journal_all(txn)?;
+        txn.tables.commit_and_continue()?;
+        all = journal_contents(txn)?;
     }
     log_set_aside(txn.tables);
     Ok(all)
@@ -65,65 +65,75 @@ fn log_set_aside(tables: &RedisTables) {
     }
 }
 
-/// Journals what was found; answers whether that was all. What is in flight goes first, by the ids that it was given.
-fn journal_all(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
-    let (found, given) = txn.tables.left();
-    txn.state.reserve_ids(given);
-    let all = txn.tables.is_all(&found);
+/// Journals the read entries; returns whether these were all. In-flight events go first, by their assigned ids.
+fn journal_contents(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+    let (found, assigned_id) = txn.tables.take_outbox_contents();
+    txn.state.reserve_ids(assigned_id);
+    let all = txn.tables.record_outbox_backlog(&found);
     if found.is_empty() {
         return Ok(all);
     }
-    let now = txn.tables.time.now();
-    let left: Vec<(Found, Vec<Left>)> = found.into_iter().map(|found| understand(found, now)).collect();
-    look_ahead(txn, &left)?;
+    let now = txn.tables.caller_time.now();
+    let left: Vec<(OutboxContents, Vec<ParsedEntry>)> =
+        found.into_iter().map(|found| parse_contents(found, now)).collect();
+    prefetch_for_events(txn, &left)?;
     for (found, events) in &left {
-        let headers = headers(found, events, now, &mut txn.tables.set_aside_log.borrow_mut());
-        txn.tables.acknowledge(found, headers);
+        let headers = set_aside_headers(found, events, now, &mut txn.tables.set_aside_log.borrow_mut());
+        txn.tables.acknowledge_outbox_entries(found, headers);
     }
     let events = left.into_iter().flat_map(|(_, events)| events);
-    let (mut flying, queued): (Vec<Left>, Vec<Left>) = events.partition(|left| left.given.is_some());
-    flying.sort_by_key(|left| left.given);
-    journal(txn, flying, now)?;
-    journal(txn, queued, now)?;
+    let (mut flying, queued): (Vec<ParsedEntry>, Vec<ParsedEntry>) =
+        events.partition(|left| left.assigned_id.is_some());
+    flying.sort_by_key(|left| left.assigned_id);
+    journal_entries(txn, flying, now)?;
+    journal_entries(txn, queued, now)?;
     Ok(all)
 }
 
-/// Reads what was found in an object's outbox.
-fn understand(found: Found, now: Timestamp) -> (Found, Vec<Left>) {
-    if found.behind == Behind::Strange {
+/// Parses the entries of an object's outbox.
+fn parse_contents(found: OutboxContents, now: Timestamp) -> (OutboxContents, Vec<ParsedEntry>) {
+    if found.remainder == OutboxRemainder::NotAList {
         let object = String::from_utf8_lossy(&found.object);
-        tracing::warn!(%object, "what lies in the place of an object's events is no list, and was left there");
+        tracing::warn!(%object, "outbox key of the object is not a list; skipping it, delete or rename the key");
     }
-    let given = found.given.as_ref().and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
-    let events = found.events.iter().enumerate().map(|(index, entry)| Left {
-        event: read(&found.object, entry, now),
-        given: given.filter(|_| index == 0),
+    let assigned_id = found.in_flight_id.as_ref().and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
+    let events = found.entries.iter().enumerate().map(|(index, entry)| ParsedEntry {
+        event: parse_entry(&found.object, entry, now),
+        assigned_id: assigned_id.filter(|_| index == 0),
     });
     let events = events.collect();
     (found, events)
 }
 
-/// Fetches what journaling these will look at.
-fn look_ahead(txn: &mut Txn<'_, RedisTables>, left: &[(Found, Vec<Left>)]) -> Result<()> {
+/// Fetches the rows needed to journal these events.
+fn prefetch_for_events(
+    txn: &mut Txn<'_, RedisTables>,
+    left: &[(OutboxContents, Vec<ParsedEntry>)],
+) -> Result<()> {
     let events = left.iter().flat_map(|(_, events)| events).filter_map(|left| left.event.as_ref().ok());
     let emission = pointsman_core::store::Emission { events: events.cloned().collect(), idempotency: None };
     let mut foreseen = Foreseen::default();
     foresee_emissions(&(vec![emission], None), txn.state, &mut foreseen);
-    txn.tables.look_ahead(&foreseen)
+    txn.tables.prefetch(&foreseen)
 }
 
-fn journal(txn: &mut Txn<'_, RedisTables>, events: Vec<Left>, now: Timestamp) -> Result<()> {
-    for Left { event, given } in events {
+fn journal_entries(txn: &mut Txn<'_, RedisTables>, events: Vec<ParsedEntry>, now: Timestamp) -> Result<()> {
+    for ParsedEntry { event, assigned_id } in events {
         if let Ok(event) = event {
-            txn.journal_given(event, given, &mut Room::default(), now)?;
+            txn.journal_given(event, assigned_id, &mut Room::default(), now)?;
         }
     }
     Ok(())
 }
 
-/// What stands before each event that is set aside; nothing for those that are journaled.
-fn headers(found: &Found, events: &[Left], now: Timestamp, log: &mut SetAsideLog) -> Vec<String> {
-    let header = |left: &Left| match &left.event {
+/// Returns the header of each set-aside entry; empty for journaled ones.
+fn set_aside_headers(
+    found: &OutboxContents,
+    events: &[ParsedEntry],
+    now: Timestamp,
+    log: &mut SetAsideLog,
+) -> Vec<String> {
+    let header = |left: &ParsedEntry| match &left.event {
         Ok(_) => String::new(),
         Err(reason) => {
             let object = String::from_utf8_lossy(&found.object);

@@ -1,4 +1,4 @@
-//! Reading events.
+//! Reads of the journal and of objects.
 
 use std::sync::Arc;
 
@@ -9,123 +9,156 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::views::{JournalPage, PAGE_BYTES, object_view};
 use redis::Value;
 
-use super::{Chunk, tasks};
-use crate::codec::Ordered;
+use super::{ChunkSize, tasks};
+use crate::codec::MemberBuilder;
+use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::Index;
-use crate::link::{Words, word, words};
-use crate::reader::{Reader, TRIES, point_words, standing_of};
+use crate::overlay::{TransactionOverlay, decode_journal_entries, decode_strings};
+use crate::reader::{MAX_OPTIMISTIC_ATTEMPTS, SnapshotReader, decode_store_state, read_store_state_command};
 use crate::rows;
 use crate::script;
-use crate::sight::{Sight, entries, strings};
-use crate::standing::Standing;
+use crate::store_state::StoreState;
 
-/// A page is not read again only because somebody has written. Events are never changed; new ones stand behind the head that
-/// was read first, where this page does not look. But those that are forgotten go, and if the mark has come into the page
-/// meanwhile, there may be holes in it that its reader would take for nothing. So the mark is looked at again behind each
-/// piece.
-pub(crate) fn page(reader: &Reader, read: &Read) -> Result<Page> {
-    for _ in 0..TRIES {
-        if let Some(page) = without_holes(&reader.sight, read)? {
+/// Reads a page of the journal. Writes of peers do not make it inconsistent: events never change, and new ones follow the
+/// head that was read first. But events expire, and if the expiry position enters the page meanwhile, it may have gaps. So
+/// the position is read again after each chunk.
+pub(crate) fn read_page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
+    for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
+        if let Some(page) = try_read_page(&reader.overlay, read)? {
             return Ok(page);
         }
     }
-    reader.in_turn(|sight, _| without_holes(sight, read)?.ok_or_else(|| Fault::damaged("a page with holes")))
+    reader.read_under_write_lock(|overlay, _| {
+        try_read_page(overlay, read)?.ok_or_else(|| Fault::damaged("a journal page with gaps"))
+    })
 }
 
-/// Nothing if some of it was forgotten meanwhile.
-fn without_holes(sight: &Sight, read: &Read) -> Result<Option<Page>> {
-    let mut chunk = Chunk::of(read.limit);
+/// Reads a page; `None` if some of it expired meanwhile.
+fn try_read_page(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Page>> {
+    let mut chunk = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
-    let piece = |after, until, chunk: Chunk| piece_words(sight, read.backwards, after, until, chunk.size());
-    let first = [point_words(sight), piece(after, until, chunk), point_words(sight)];
-    let mut answers = sight.link.send(&first)?.into_iter();
-    let standing = standing_of(answers.next().unwrap_or(Value::Nil))?;
-    let mut page = JournalPage::new(read, standing.extent());
+    let piece = |after, until, chunk: ChunkSize| {
+        journal_range_command(overlay, read.backwards, after, until, chunk.rows())
+    };
+    let first =
+        [read_store_state_command(overlay), piece(after, until, chunk), read_store_state_command(overlay)];
+    let mut answers = overlay.connection.execute_all(&first)?.into_iter();
+    let store_state = decode_store_state(answers.next().unwrap_or(Value::Nil))?;
+    let mut page = JournalPage::new(read, store_state.extent());
     let (low, high) = page.range();
     loop {
-        let found = entries(answers.next().unwrap_or(Value::Nil))?;
-        if standing_of(answers.next().unwrap_or(Value::Nil))?.counters.forgotten > low {
+        let found = decode_journal_entries(answers.next().unwrap_or(Value::Nil))?;
+        if decode_store_state(answers.next().unwrap_or(Value::Nil))?.counters.forgotten > low {
             return Ok(None);
         }
         for (id, row) in &found {
-            (after, until) = if read.backwards { (after, before(*id)) } else { (*id, until) };
-            if *id > low && *id <= high && !page.take(rows::unpack_event(*id, row)?.event) {
+            (after, until) = if read.backwards { (after, preceding_id(*id)) } else { (*id, until) };
+            if *id > low && *id <= high && !page.take(rows::decode_event(*id, row)?.event) {
                 return Ok(Some(page.page()));
             }
         }
         (after, until) = (after.max(low), until.min(high));
-        if found.len() < chunk.size() || after >= until {
+        if found.len() < chunk.rows() || after >= until {
             return Ok(Some(page.page()));
         }
-        chunk = chunk.after(found.iter().map(|(_, row)| row.len()).sum());
-        answers = sight.link.send(&[piece(after, until, chunk), point_words(sight)])?.into_iter();
+        chunk = chunk.next_after(found.iter().map(|(_, row)| row.len()).sum());
+        answers = overlay
+            .connection
+            .execute_all(&[piece(after, until, chunk), read_store_state_command(overlay)])?
+            .into_iter();
     }
 }
 
-fn before(id: EventId) -> EventId {
+fn preceding_id(id: EventId) -> EventId {
     EventId::from_i64(id.as_i64() - 1)
 }
 
-/// Events after one id, up to and with another, in their order or from the newest on.
-fn piece_words(sight: &Sight, backwards: bool, after: EventId, until: EventId, most: usize) -> Words {
+/// Returns the command that reads events after one id up to another, in either order.
+fn journal_range_command(
+    overlay: &TransactionOverlay,
+    backwards: bool,
+    after: EventId,
+    until: EventId,
+    most: usize,
+) -> CommandArgs {
     let (after, until, most) = (format!("({after}-0"), format!("{until}-0"), most.to_string());
     match backwards {
-        false => words!["XRANGE", sight.keys.journal(), after, until, "COUNT", most],
-        true => words!["XREVRANGE", sight.keys.journal(), until, after, "COUNT", most],
+        false => args!["XRANGE", overlay.keys.journal_key(), after, until, "COUNT", most],
+        true => args!["XREVRANGE", overlay.keys.journal_key(), until, after, "COUNT", most],
     }
 }
 
-pub(crate) fn event_view(sight: &Sight, standing: &Standing, id: EventId) -> Result<Option<EventView>> {
-    let extent = standing.extent();
+pub(crate) fn read_event_view(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
+    id: EventId,
+) -> Result<Option<EventView>> {
+    let extent = store_state.extent();
     if id <= extent.forgotten {
         return Ok(None);
     }
-    let Some(found) = sight.journaled(id)? else { return Ok(None) };
-    let tasks = tasks::whole_tasks(sight, &tasks_of(sight, id)?)?;
-    let caused = caused_by(sight, id)?;
+    let Some(found) = overlay.read_journaled_event(id)? else { return Ok(None) };
+    let tasks = tasks::read_tasks_with_attempts(overlay, &list_tasks_of_event(overlay, id)?)?;
+    let caused = read_caused_events(overlay, id)?;
     Ok(Some(EventView { event: Arc::new(found.event), tasks, caused, extent }))
 }
 
-/// What an event caused, and what that caused: the nearer first.
-fn caused_by(sight: &Sight, id: EventId) -> Result<Vec<Arc<Event>>> {
-    let keys = vec![sight.keys.journal(), sight.keys.index(&Index::Caused)];
-    let most = [MOST_CAUSED, PAGE_BYTES].map(|most| word(most.to_string()));
-    let arguments = [words![Ordered::of(id.as_i64()).done()], most.to_vec()].concat();
-    let found = entries(sight.link.ask(script::CAUSED.call(keys, arguments))?)?;
-    found.iter().map(|(id, row)| Ok(Arc::new(rows::unpack_event(*id, row)?.event))).collect()
+/// Reads the events that an event caused, directly or indirectly, nearest first.
+fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
+    let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
+    let most = [MOST_CAUSED, PAGE_BYTES].map(|most| to_arg(most.to_string()));
+    let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], most.to_vec()].concat();
+    let found = decode_journal_entries(
+        overlay.connection.execute(script::CAUSED_EVENTS.call_command(keys, arguments))?,
+    )?;
+    found.iter().map(|(id, row)| Ok(Arc::new(rows::decode_event(*id, row)?.event))).collect()
 }
 
-/// The tasks of an event: those that were made when it was journaled, and replays.
-pub(super) fn tasks_of(sight: &Sight, event: EventId) -> Result<Vec<TaskSeq>> {
-    let made = sight.journaled(event)?;
-    let mut seqs = sight.seqs_in(&Index::Late, &Ordered::of(event.as_i64()).done(), 1, usize::MAX)?;
-    seqs.extend(made.iter().flat_map(|made| made.own_tasks()));
+/// Lists the tasks of an event: those created with it, and replays.
+pub(super) fn list_tasks_of_event(overlay: &TransactionOverlay, event: EventId) -> Result<Vec<TaskSeq>> {
+    let made = overlay.read_journaled_event(event)?;
+    let mut seqs = overlay.read_task_seqs(
+        &Index::LateTasks,
+        &MemberBuilder::from_i64(event.as_i64()).finish(),
+        1,
+        usize::MAX,
+    )?;
+    seqs.extend(made.iter().flat_map(|made| made.task_seqs()));
     seqs.sort_unstable();
     seqs.dedup();
     Ok(seqs)
 }
 
-/// An object's chain, from its last event back as far as it is remembered, and its lanes.
-pub(crate) fn object(
-    sight: &Sight,
-    standing: &Standing,
+/// Reads the events of an object, newest first as far as they are retained, and its lanes.
+pub(crate) fn read_object(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
-    let extent = standing.extent();
-    let Some(object) = sight.object(tenant, key.as_str())? else { return Ok(None) };
+    let extent = store_state.extent();
+    let Some(object) = overlay.read_object(tenant, key.as_str())? else { return Ok(None) };
     let mut events: Vec<Arc<Event>> = Vec::new();
-    for row in chain(sight, object.last, extent, limit)? {
+    for row in read_object_chain(overlay, object.last, extent, limit)? {
         let id = events.last().map_or(Some(object.last), |later| later.prev);
         let id = id.ok_or_else(|| Fault::damaged("an event before the first"))?;
-        events.push(Arc::new(rows::unpack_event(id, &row)?.event));
+        events.push(Arc::new(rows::decode_event(id, &row)?.event));
     }
-    Ok(Some(object_view(object.last, events, tasks::lanes(sight, object.number)?, extent)))
+    Ok(Some(object_view(object.last, events, tasks::read_object_lanes(overlay, object.number)?, extent)))
 }
 
-fn chain(sight: &Sight, last: EventId, extent: Extent, limit: usize) -> Result<Vec<Vec<u8>>> {
+fn read_object_chain(
+    overlay: &TransactionOverlay,
+    last: EventId,
+    extent: Extent,
+    limit: usize,
+) -> Result<Vec<Vec<u8>>> {
     let (last, forgotten) = (last.to_string(), extent.forgotten.to_string());
-    let arguments = words![last, forgotten, limit.to_string(), PAGE_BYTES.to_string()];
-    strings(sight.link.ask(script::CHAIN.call(vec![sight.keys.journal()], arguments))?)
+    let arguments = args![last, forgotten, limit.to_string(), PAGE_BYTES.to_string()];
+    decode_strings(
+        overlay
+            .connection
+            .execute(script::OBJECT_EVENTS.call_command(vec![overlay.keys.journal_key()], arguments))?,
+    )
 }

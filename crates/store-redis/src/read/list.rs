@@ -1,4 +1,4 @@
-//! Listing tasks, the newest first: unfinished ones and history, merged.
+//! Lists tasks newest first: active and archived ones, merged.
 
 use std::collections::VecDeque;
 
@@ -10,32 +10,32 @@ use pointsman_store::views::{
     LiveNames, LiveRows, PastRows, TaskPaging, few_tasks, matches, rows_wanted, task_of_live, task_of_past,
 };
 
-use super::descending::{Descending, Kind, Place};
-use super::journal::tasks_of;
-use super::names::{Name, Names};
-use super::tasks::{bare_tasks, foresee_names};
+use super::journal::list_tasks_of_event;
+use super::newest_first::{NewestFirstRows, TaskNumberSource, TaskTable};
+use super::queue_names::{QueueName, QueueNameCache};
+use super::tasks::{prefetch_names, read_tasks_without_attempts};
 use crate::keys::Index;
+use crate::overlay::{Bytes, TransactionOverlay};
 use crate::rows;
-use crate::sight::{Bytes, Sight};
-use crate::standing::Standing;
+use crate::store_state::StoreState;
 
-/// So many events of tasks are fetched together at most: they may be big.
-const BATCH: usize = 128;
+/// Maximum number of events fetched together: they may be large.
+const MAX_EVENTS_PER_FETCH: usize = 128;
 
-pub(crate) fn tasks(
-    sight: &Sight,
-    standing: &Standing,
+pub(crate) fn list_tasks(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
     if let Some(event) = filter.event {
-        let tasks = bare_tasks(sight, &tasks_of(sight, event)?)?;
-        return Ok(few_tasks(tasks, filter, before, limit, standing.extent()));
+        let tasks = read_tasks_without_attempts(overlay, &list_tasks_of_event(overlay, event)?)?;
+        return Ok(few_tasks(tasks, filter, before, limit, store_state.extent()));
     }
-    let mut list = List::new(sight, standing, filter, before, limit)?;
-    let mut page = TaskPaging::new(filter, limit, standing.extent());
-    while let Some(task) = list.next()? {
+    let mut list = TaskListing::new(overlay, store_state, filter, before, limit)?;
+    let mut page = TaskPaging::new(filter, limit, store_state.extent());
+    while let Some(task) = list.next_task()? {
         if !page.take(task) {
             return Ok(page.page(list.has_more()?));
         }
@@ -43,159 +43,175 @@ pub(crate) fn tasks(
     Ok(page.page(false))
 }
 
-/// A task that was found. It has the right names only once it is named.
-struct Found {
+/// A task of the listing. An active one has its type and key only after they were resolved.
+struct ListedTask {
     task: Task,
-    unnamed: Option<Live>,
+    row_without_names: Option<Live>,
 }
 
-struct List<'a> {
-    sight: &'a Sight,
-    /// The filter without what an unfinished task is named by.
-    loose: TaskFilter,
-    batch: usize,
-    realm: Realm,
-    names: Names,
-    rows: [Descending; 2],
-    found: [VecDeque<Found>; 2],
+struct TaskListing<'a> {
+    overlay: &'a TransactionOverlay,
+    /// The filter without type and key, which active rows do not contain.
+    name_independent_filter: TaskFilter,
+    name_batch: usize,
+    task_id_namespace: Realm,
+    names: QueueNameCache,
+    rows: [NewestFirstRows; 2],
+    found: [VecDeque<ListedTask>; 2],
 }
 
-impl<'a> List<'a> {
+impl<'a> TaskListing<'a> {
     fn new(
-        sight: &'a Sight,
-        standing: &Standing,
+        overlay: &'a TransactionOverlay,
+        store_state: &StoreState,
         filter: &TaskFilter,
         before: Option<TaskSeq>,
         limit: usize,
     ) -> Result<Self> {
-        let (unfinished, ended) = rows_wanted(filter, is_source(sight, filter)?);
-        let newest = standing.counters.tasks + 1;
+        let (unfinished, ended) = rows_wanted(filter, is_source_handler(overlay, filter)?);
+        let newest = store_state.counters.tasks + 1;
         let below = before.map_or(newest, |before| before.0.min(newest));
         let rows = [
-            Descending::new(Kind::Unfinished, unfinished_place(sight, unfinished)?, below, limit),
-            Descending::new(Kind::Ended, ended_place(ended), below, limit),
+            NewestFirstRows::new(TaskTable::Active, active_number_source(overlay, unfinished)?, below, limit),
+            NewestFirstRows::new(TaskTable::Archived, archived_number_source(ended), below, limit),
         ];
         Ok(Self {
-            sight,
-            loose: TaskFilter { collection: None, key: None, ..filter.clone() },
-            batch: limit.clamp(1, BATCH),
-            realm: sight.realm()?,
-            names: Names::default(),
+            overlay,
+            name_independent_filter: TaskFilter { collection: None, key: None, ..filter.clone() },
+            name_batch: limit.clamp(1, MAX_EVENTS_PER_FETCH),
+            task_id_namespace: overlay.read_task_id_namespace()?,
+            names: QueueNameCache::default(),
             rows,
             found: Default::default(),
         })
     }
 
-    /// The next one, if there is another.
-    fn next(&mut self) -> Result<Option<Task>> {
-        self.fill()?;
+    /// Returns the next task.
+    fn next_task(&mut self) -> Result<Option<Task>> {
+        self.fetch_next_rows()?;
         let [unfinished, ended] = &self.found;
-        let newest = |found: &VecDeque<Found>| found.front().map(|found| found.task.seq);
+        let newest = |found: &VecDeque<ListedTask>| found.front().map(|found| found.task.seq);
         if newest(ended) > newest(unfinished) {
             let [_, ended] = &mut self.found;
             return Ok(ended.pop_front().map(|found| found.task));
         }
-        if unfinished.front().is_some_and(|found| found.unnamed.is_some()) {
-            self.name_some()?;
+        if unfinished.front().is_some_and(|found| found.row_without_names.is_some()) {
+            self.resolve_names()?;
         }
         let [unfinished, _] = &mut self.found;
         Ok(unfinished.pop_front().map(|found| found.task))
     }
 
     fn has_more(&mut self) -> Result<bool> {
-        self.fill()?;
+        self.fetch_next_rows()?;
         Ok(self.found.iter().any(|found| !found.is_empty()))
     }
 
-    /// Sees to it that the next of each kind is at hand, if there is one.
-    fn fill(&mut self) -> Result<()> {
+    /// Fetches rows until the next task of each table is known.
+    fn fetch_next_rows(&mut self) -> Result<()> {
         for (rows, found) in self.rows.iter_mut().zip(&mut self.found) {
-            while found.is_empty() && !rows.is_done() {
-                let piece = rows.next(self.sight)?;
-                *found = match rows.kind() {
-                    Kind::Unfinished => {
-                        unfinished(self.sight, &mut self.names, self.realm, &self.loose, &piece)?
+            while found.is_empty() && !rows.is_exhausted() {
+                let piece = rows.read_next(self.overlay)?;
+                *found = match rows.table() {
+                    TaskTable::Active => list_active(
+                        self.overlay,
+                        &mut self.names,
+                        self.task_id_namespace,
+                        &self.name_independent_filter,
+                        &piece,
+                    )?,
+                    TaskTable::Archived => {
+                        list_archived(self.overlay, &mut self.names, self.task_id_namespace, &piece)?
                     }
-                    Kind::Ended => ended(self.sight, &mut self.names, self.realm, &piece)?,
                 };
-                self.sight.forget();
+                self.overlay.clear();
             }
         }
         Ok(())
     }
 
-    /// Finds the names of the next ones that may be wanted, of some together.
-    fn name_some(&mut self) -> Result<()> {
+    /// Resolves type and key of the next matching tasks in one batch.
+    fn resolve_names(&mut self) -> Result<()> {
         let [unfinished, _] = &mut self.found;
-        let some = || unfinished.iter().filter_map(|found| found.unnamed.as_ref()).take(self.batch);
-        foresee_names(self.sight, some(), std::iter::empty())?;
-        for found in unfinished.iter_mut().filter(|found| found.unnamed.is_some()).take(self.batch) {
-            if let Some(live) = found.unnamed.take() {
-                found.task = self.sight.of_live(live)?;
+        let some =
+            || unfinished.iter().filter_map(|found| found.row_without_names.as_ref()).take(self.name_batch);
+        prefetch_names(self.overlay, some(), std::iter::empty())?;
+        for found in
+            unfinished.iter_mut().filter(|found| found.row_without_names.is_some()).take(self.name_batch)
+        {
+            if let Some(live) = found.row_without_names.take() {
+                found.task = self.overlay.active_task_view(live)?;
             }
         }
-        self.sight.forget();
+        self.overlay.clear();
         Ok(())
     }
 }
 
 /// Unfinished tasks. Their types and keys are those of their events, which are fetched only for tasks that may be wanted; the
 /// others are looked at without.
-fn unfinished(
-    sight: &Sight,
-    names: &mut Names,
-    realm: Realm,
-    loose: &TaskFilter,
+fn list_active(
+    overlay: &TransactionOverlay,
+    names: &mut QueueNameCache,
+    task_id_namespace: Realm,
+    name_independent_filter: &TaskFilter,
     piece: &[Bytes],
-) -> Result<VecDeque<Found>> {
-    let piece = piece.iter().map(|row| rows::unpack_live(row));
+) -> Result<VecDeque<ListedTask>> {
+    let piece = piece.iter().map(|row| rows::decode_active_task(row));
     let piece: Vec<Live> = piece.collect::<Result<_>>()?;
-    names.learn(sight, piece.iter().map(|live| live.queue))?;
+    names.resolve(overlay, piece.iter().map(|live| live.queue))?;
     let found = piece.into_iter().map(|live| {
-        let Name { handler, tenant, of } = names.get(live.queue)?;
+        let QueueName { handler, tenant, of } = names.get(live.queue)?;
         let bare = LiveNames::new((handler.clone(), tenant.clone()), of, None, None);
-        let task = task_of_live(live.clone(), bare, realm)?;
-        let unnamed = matches(loose, &task).then_some(live);
-        Ok(Found { task, unnamed })
+        let task = task_of_live(live.clone(), bare, task_id_namespace)?;
+        let row_without_names = matches(name_independent_filter, &task).then_some(live);
+        Ok(ListedTask { task, row_without_names })
     });
     found.collect()
 }
 
-fn ended(sight: &Sight, names: &mut Names, realm: Realm, piece: &[Bytes]) -> Result<VecDeque<Found>> {
-    let piece = piece.iter().map(|row| rows::unpack_past(row)).collect::<Result<Vec<_>>>()?;
-    names.learn(sight, piece.iter().map(|past| past.queue))?;
+fn list_archived(
+    overlay: &TransactionOverlay,
+    names: &mut QueueNameCache,
+    task_id_namespace: Realm,
+    piece: &[Bytes],
+) -> Result<VecDeque<ListedTask>> {
+    let piece = piece.iter().map(|row| rows::decode_archived_task(row)).collect::<Result<Vec<_>>>()?;
+    names.resolve(overlay, piece.iter().map(|past| past.queue))?;
     let found = piece.into_iter().map(|past| {
-        let Name { handler, tenant, .. } = names.get(past.queue)?;
-        let task = task_of_past(past, handler.clone(), tenant.clone(), realm)?;
-        Ok(Found { task, unnamed: None })
+        let QueueName { handler, tenant, .. } = names.get(past.queue)?;
+        let task = task_of_past(past, handler.clone(), tenant.clone(), task_id_namespace)?;
+        Ok(ListedTask { task, row_without_names: None })
     });
     found.collect()
 }
 
-/// Where the wanted unfinished tasks are found.
-fn unfinished_place(sight: &Sight, rows: LiveRows) -> Result<Place> {
+/// Returns where the numbers of the requested active tasks are read from.
+fn active_number_source(overlay: &TransactionOverlay, rows: LiveRows) -> Result<TaskNumberSource> {
     Ok(match rows {
-        LiveRows::All => Place::Everywhere,
-        LiveRows::Stranded => Place::Indexes(vec![Index::Stranded]),
-        LiveRows::Running => Place::Indexes(sight.holders()?.into_iter().map(Index::Held).collect()),
+        LiveRows::All => TaskNumberSource::AllBuckets,
+        LiveRows::Stranded => TaskNumberSource::Indexes(vec![Index::HaltedOrMissingTasks]),
+        LiveRows::Running => TaskNumberSource::Indexes(
+            overlay.list_lease_holders()?.into_iter().map(Index::LockedTasks).collect(),
+        ),
     })
 }
 
-fn ended_place(rows: PastRows) -> Place {
+fn archived_number_source(rows: PastRows) -> TaskNumberSource {
     match rows {
-        PastRows::All => Place::Everywhere,
-        PastRows::None => Place::Indexes(vec![]),
-        PastRows::OfSources => Place::Indexes(vec![Index::Runs]),
-        PastRows::Failed => Place::Indexes(vec![Index::Failed]),
+        PastRows::All => TaskNumberSource::AllBuckets,
+        PastRows::None => TaskNumberSource::Indexes(vec![]),
+        PastRows::OfSources => TaskNumberSource::Indexes(vec![Index::ArchivedSourceRuns]),
+        PastRows::Failed => TaskNumberSource::Indexes(vec![Index::FailedTasks]),
     }
 }
 
-/// Whether the handler that is asked for is a source, and nothing else.
-fn is_source(sight: &Sight, filter: &TaskFilter) -> Result<bool> {
+/// Returns whether the requested handler is only a source.
+fn is_source_handler(overlay: &TransactionOverlay, filter: &TaskFilter) -> Result<bool> {
     let Some(wanted) = &filter.handler else { return Ok(false) };
-    let handlers = sight.handlers()?;
+    let handlers = overlay.read_handlers()?;
     let Some(handler) = handlers.iter().find(|handler| handler.def.name == *wanted) else { return Ok(false) };
-    let mut queues = sight.queue_rows()?;
+    let mut queues = overlay.read_queues()?;
     queues.retain(|queue| queue.handler == handler.id);
     let of_source = |of: &QueueOf| match of {
         QueueOf::Collection(_) => true,

@@ -1,51 +1,51 @@
-//! All that reads, each read of one moment. What does not depend on each other is looked at in one way there and back. Long
-//! lists come in pieces, each behind the last, so that a short page does not fetch a long one, and what a piece brought is
-//! forgotten before the next.
+//! Reads, each of one consistent snapshot. Independent rows are fetched in one round trip. Long
+//! lists are read in chunks, so that a short page does not fetch a long one, and the cache of a chunk is
+//! cleared before the next.
 
-mod descending;
+pub(crate) mod audit_and_fires;
 pub(crate) mod journal;
 pub(crate) mod list;
-mod names;
+mod newest_first;
+mod order_scan;
 pub(crate) mod orders;
-pub(crate) mod people;
+mod queue_names;
 pub(crate) mod tasks;
-mod walk;
 
 use pointsman_store::views::PAGE_BYTES;
 
-/// So many things are asked for at first, at most.
-const FIRST: usize = 128;
-/// So many come in one piece.
-const MOST: usize = 1024;
-/// So many bytes are meant to come in one piece at most.
-const HEAVY: usize = PAGE_BYTES / 2;
+/// Maximum number of rows of the first chunk.
+const FIRST_CHUNK: usize = 128;
+/// Maximum number of rows of a chunk.
+const MAX_CHUNK: usize = 1024;
+/// Target for the maximum size of a chunk in bytes.
+const MAX_CHUNK_BYTES: usize = PAGE_BYTES / 2;
 
-/// How many things are asked for at a time: at first as many as are wanted, then more and more, unless they are big.
+/// Number of rows per fetch: at first the requested limit, then growing unless rows are large.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chunk(usize);
+pub(crate) struct ChunkSize(usize);
 
-impl Chunk {
-    pub(crate) fn of(wanted: usize) -> Self {
-        Self(wanted.clamp(1, FIRST))
+impl ChunkSize {
+    pub(crate) fn for_limit(wanted: usize) -> Self {
+        Self(wanted.clamp(1, FIRST_CHUNK))
     }
 
-    pub(crate) fn size(self) -> usize {
+    pub(crate) fn rows(self) -> usize {
         self.0
     }
 
-    /// For the next piece, after one of so many bytes.
-    pub(crate) fn after(self, bytes: usize) -> Self {
-        if bytes <= HEAVY / 4 {
-            Self((self.0 * 4).min(MOST))
-        } else if bytes <= HEAVY {
+    /// Returns the size of the next chunk after one of this many bytes.
+    pub(crate) fn next_after(self, bytes: usize) -> Self {
+        if bytes <= MAX_CHUNK_BYTES / 4 {
+            Self((self.0 * 4).min(MAX_CHUNK))
+        } else if bytes <= MAX_CHUNK_BYTES {
             self
         } else {
             Self((self.0 / 4).max(1))
         }
     }
 
-    fn is_full(self) -> bool {
-        self.0 == MOST
+    fn is_max(self) -> bool {
+        self.0 == MAX_CHUNK
     }
 }
 
@@ -54,12 +54,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_grow_until_they_are_heavy() {
-        let chunk = Chunk::of(usize::MAX).after(10);
-        assert_eq!(chunk.size(), FIRST * 4);
-        assert!(chunk.after(10).is_full());
-        assert_eq!(chunk.after(HEAVY / 4 + 1).size(), chunk.size());
-        assert_eq!(chunk.after(HEAVY + 1).size(), FIRST);
-        assert_eq!(Chunk::of(0).after(HEAVY + 1).size(), 1);
+    fn chunks_grow_until_they_are_large() {
+        let chunk = ChunkSize::for_limit(usize::MAX).next_after(10);
+        assert_eq!(chunk.rows(), FIRST_CHUNK * 4);
+        assert!(chunk.next_after(10).is_max());
+        assert_eq!(chunk.next_after(MAX_CHUNK_BYTES / 4 + 1).rows(), chunk.rows());
+        assert_eq!(chunk.next_after(MAX_CHUNK_BYTES + 1).rows(), FIRST_CHUNK);
+        assert_eq!(ChunkSize::for_limit(0).next_after(MAX_CHUNK_BYTES + 1).rows(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Reading orders and chains.
+//! Reads of orders and chains.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,97 +12,101 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{Live, Phase};
 use pointsman_store::views::{OrderColumns, OrderPaging, StepColumns, Surroundings, chain_view, counts};
 
-use super::names::Names;
-use super::tasks::bare_tasks;
-use super::walk::{Nodes, Walk};
+use super::order_scan::{OrderNodeScan, OrderScan};
+use super::queue_names::QueueNameCache;
+use super::tasks::read_tasks_without_attempts;
 use crate::codec::Member;
 use crate::keys::Table;
-use crate::sight::{Question, Sight};
-use crate::standing::Standing;
+use crate::overlay::{CacheFetch, TransactionOverlay};
+use crate::store_state::StoreState;
 
-/// What there is to know of all orders and queues together.
-pub(super) fn surroundings(sight: &Sight) -> Result<Surroundings> {
-    let realm = Question::Row(Table::Texts, Member::from_slice(b"realm"));
-    sight.look(vec![Question::Table(Table::Chains), Question::Table(Table::Rules), realm])?;
-    Ok(Surroundings { chains: Chains::of(sight.chains()?), rules: sight.rules()?, realm: sight.realm()? })
+/// Reads chains, rules and the task id namespace, which views of orders and queues need.
+pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<Surroundings> {
+    let realm = CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"));
+    overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), realm])?;
+    Ok(Surroundings {
+        chains: Chains::of(overlay.read_chains()?),
+        rules: overlay.read_rules()?,
+        realm: overlay.read_task_id_namespace()?,
+    })
 }
 
-pub(crate) fn order(
-    sight: &Sight,
-    standing: &Standing,
+pub(crate) fn read_order(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
     tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, Extent)>> {
-    let Some(found) = sight.order_named(tenant, key)? else { return Ok(None) };
-    let mut viewer = Viewer::new(sight)?;
-    let view = viewer.views(vec![found.order])?.pop();
-    Ok(view.map(|view| (view, standing.extent())))
+    let Some(found) = overlay.read_order_by_key(tenant, key)? else { return Ok(None) };
+    let mut viewer = OrderViewBuilder::new(overlay)?;
+    let view = viewer.build_views(vec![found.order])?.pop();
+    Ok(view.map(|view| (view, store_state.extent())))
 }
 
-pub(crate) fn orders(
-    sight: &Sight,
-    standing: &Standing,
+pub(crate) fn list_orders(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
     (path, tenant): (&PathFilter, Option<&Tenant>),
     after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
-    let mut page = OrderPaging::new(limit, standing.extent());
-    let mut viewer = Viewer::new(sight)?;
-    // One more than is wanted tells whether there is more.
-    let mut walk = Walk::new(sight, path, tenant, after, limit.saturating_add(1));
-    while let Some(piece) = walk.next()? {
-        if !viewer.views(piece)?.into_iter().all(|view| page.take(view)) {
+    let mut page = OrderPaging::new(limit, store_state.extent());
+    let mut viewer = OrderViewBuilder::new(overlay)?;
+    // One more than requested shows whether there is a next page.
+    let mut walk = OrderScan::new(overlay, path, tenant, after, limit.saturating_add(1));
+    while let Some(piece) = walk.next_chunk()? {
+        if !viewer.build_views(piece)?.into_iter().all(|view| page.take(view)) {
             break;
         }
     }
     Ok(page.page())
 }
 
-/// All orders of a path without their values, so that what is held does not grow with those.
-pub(crate) fn all_orders(
-    sight: &Sight,
-    standing: &Standing,
+/// Lists all orders of a path without their values, to limit memory.
+pub(crate) fn list_all_orders(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, extent: standing.extent() };
-    let mut viewer = Viewer::new(sight)?;
-    let mut walk = Walk::new(sight, path, tenant, None, usize::MAX);
-    while let Some(mut piece) = walk.next()? {
+    let mut page = OrderPage { orders: Vec::new(), next: None, extent: store_state.extent() };
+    let mut viewer = OrderViewBuilder::new(overlay)?;
+    let mut walk = OrderScan::new(overlay, path, tenant, None, usize::MAX);
+    while let Some(mut piece) = walk.next_chunk()? {
         piece.iter_mut().for_each(|order| order.value = Json::null());
-        page.orders.extend(viewer.views(piece)?);
+        page.orders.extend(viewer.build_views(piece)?);
     }
     Ok(page)
 }
 
-/// Makes views of orders, a piece at a time.
-struct Viewer<'s> {
-    sight: &'s Sight,
-    around: Surroundings,
-    names: Names,
+/// Builds views of orders in chunks.
+struct OrderViewBuilder<'s> {
+    overlay: &'s TransactionOverlay,
+    environment: Surroundings,
+    names: QueueNameCache,
 }
 
-impl<'s> Viewer<'s> {
-    fn new(sight: &'s Sight) -> Result<Self> {
-        Ok(Self { sight, around: surroundings(sight)?, names: Names::default() })
+impl<'s> OrderViewBuilder<'s> {
+    fn new(overlay: &'s TransactionOverlay) -> Result<Self> {
+        Ok(Self { overlay, environment: read_view_environment(overlay)?, names: QueueNameCache::default() })
     }
 
-    fn views(&mut self, orders: Vec<Order>) -> Result<Vec<OrderView>> {
+    fn build_views(&mut self, orders: Vec<Order>) -> Result<Vec<OrderView>> {
         let mut tasks = Vec::with_capacity(orders.len());
         for order in &orders {
-            tasks.push(task_of(self.sight, order)?);
+            tasks.push(read_step_task(self.overlay, order)?);
         }
-        self.names.learn(self.sight, tasks.iter().flatten().map(|live| live.queue))?;
-        let failed = failed(self.sight, &orders)?;
+        self.names.resolve(self.overlay, tasks.iter().flatten().map(|live| live.queue))?;
+        let failed = read_halting_tasks(self.overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
             let failed = order.halted_by.and_then(|seq| failed.get(&seq).cloned());
-            let step = StepColumns { failed, ..self.step(task)? };
-            Ok(self.around.view(order, step))
+            let step = StepColumns { failed, ..self.step_columns(task)? };
+            Ok(self.environment.view(order, step))
         });
         views.collect()
     }
 
-    fn step(&self, task: Option<Live>) -> Result<StepColumns> {
+    fn step_columns(&self, task: Option<Live>) -> Result<StepColumns> {
         let Some(live) = task else { return Ok(StepColumns::default()) };
         Ok(StepColumns {
             phase: Some(live.phase),
@@ -114,38 +118,41 @@ impl<'s> Viewer<'s> {
     }
 }
 
-/// The task of an order's step.
-fn task_of(sight: &Sight, order: &Order) -> Result<Option<Live>> {
-    order.task.map_or(Ok(None), |task| sight.task(task))
+/// Reads the task of an order's current step.
+fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<Live>> {
+    order.task.map_or(Ok(None), |task| overlay.read_active_task(task))
 }
 
-/// The tasks that suspended these orders, and what they said.
-fn failed(sight: &Sight, orders: &[Order]) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
+/// Reads the tasks that suspended these orders, with their errors.
+fn read_halting_tasks(
+    overlay: &TransactionOverlay,
+    orders: &[Order],
+) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
     let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.halted_by).collect();
-    let tasks = bare_tasks(sight, &seqs)?;
+    let tasks = read_tasks_without_attempts(overlay, &seqs)?;
     Ok(tasks.into_iter().map(|task| (task.seq, (task.id, task.error))).collect())
 }
 
-pub(crate) fn statistics(
-    sight: &Sight,
-    standing: &Standing,
+pub(crate) fn read_statistics(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
 ) -> Result<(OrderStatistics, Extent)> {
     let mut sum = OrderStatistics::default();
-    let mut walk = Walk::new(sight, path, tenant, None, usize::MAX);
-    while let Some(piece) = walk.next()? {
+    let mut walk = OrderScan::new(overlay, path, tenant, None, usize::MAX);
+    while let Some(piece) = walk.next_chunk()? {
         for order in piece {
-            let task = task_of(sight, &order)?;
-            sum.add(&counts(columns(&order, task.as_ref()), now));
+            let task = read_step_task(overlay, &order)?;
+            sum.add(&counts(statistics_columns(&order, task.as_ref()), now));
         }
     }
-    Ok((sum, standing.extent()))
+    Ok((sum, store_state.extent()))
 }
 
-/// What the statistics look at in an order.
-fn columns(order: &Order, task: Option<&Live>) -> OrderColumns {
+/// Returns the columns of an order that statistics use.
+fn statistics_columns(order: &Order, task: Option<&Live>) -> OrderColumns {
     let waits = |live: &Live| live.phase.code() <= Phase::Ready.code();
     OrderColumns {
         started: order.started.is_some(),
@@ -157,11 +164,14 @@ fn columns(order: &Order, task: Option<&Live>) -> OrderColumns {
     }
 }
 
-pub(crate) fn chains(sight: &Sight, standing: &Standing) -> Result<(Vec<ChainView>, Extent)> {
-    let known = sight.chains()?;
+pub(crate) fn list_chains(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
+) -> Result<(Vec<ChainView>, Extent)> {
+    let known = overlay.read_chains()?;
     let mut orders: HashMap<String, BTreeMap<NodeId, u64>> = HashMap::new();
-    let mut nodes = Nodes::new(sight);
-    while let Some(piece) = nodes.next()? {
+    let mut nodes = OrderNodeScan::new(overlay);
+    while let Some(piece) = nodes.next_chunk()? {
         for (path, node) in piece {
             *orders.entry(path).or_default().entry(node).or_default() += 1;
         }
@@ -170,5 +180,5 @@ pub(crate) fn chains(sight: &Sight, standing: &Standing) -> Result<(Vec<ChainVie
         let orders = orders.remove(known.path().as_str()).unwrap_or_default();
         chain_view(known, orders.into_iter().collect())
     });
-    Ok((views.collect(), standing.extent()))
+    Ok((views.collect(), store_state.extent()))
 }

@@ -10,85 +10,96 @@ use pointsman_store::row::{Counts, HandlerId, Live, ObjectNumber, Past, QueueId,
 use pointsman_store::tables::seq_of;
 use pointsman_store::views::{LANES_READ, LOG_BYTES, has_ended};
 
-use super::{Chunk, names, orders};
-use crate::codec::{Member, Ordered, digits, ordered};
-use crate::keys::{Index, Table, bucket};
-use crate::link::{word, words};
+use super::{ChunkSize, orders, queue_names};
+use crate::codec::{Member, MemberBuilder, decimal_field, decode_member_i64};
+use crate::connection::{args, to_arg};
+use crate::keys::{Index, Table, bucket_and_field};
+use crate::overlay::{
+    CacheFetch, TransactionOverlay, decode_integer, decode_list, decode_optional_bytes, decode_strings,
+};
 use crate::rows;
 use crate::script;
-use crate::sight::{Question, Sight, int_of, list, maybe_bytes, strings};
 
-/// A task by its whole public name: the uuid alone is not enough.
-pub(crate) fn task_named(sight: &Sight, id: &TaskId) -> Result<Option<Task>> {
-    let Some(seq) = seq_of(sight.realm()?, id) else { return Ok(None) };
-    Ok(whole_tasks(sight, &[seq])?.into_iter().find(|task| task.id == *id))
+/// Reads a task by its full public id: the uuid alone does not match.
+pub(crate) fn read_task(overlay: &TransactionOverlay, id: &TaskId) -> Result<Option<Task>> {
+    let Some(seq) = seq_of(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
+    Ok(read_tasks_with_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
 }
 
-/// These tasks with their attempts, wherever they lie, in this order.
-pub(super) fn whole_tasks(sight: &Sight, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
-    let attempts = seqs.iter().map(|seq| Question::Table(Table::Attempts(*seq)));
-    foresee(sight, seqs, attempts.collect())?;
+/// Reads active or archived tasks with their attempts, in this order.
+pub(super) fn read_tasks_with_attempts(overlay: &TransactionOverlay, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
+    let attempts = seqs.iter().map(|seq| CacheFetch::Table(Table::Attempts(*seq)));
+    prefetch_tasks(overlay, seqs, attempts.collect())?;
     let mut tasks = Vec::with_capacity(seqs.len());
     for seq in seqs {
-        tasks.extend(sight.whole_task(*seq)?);
+        tasks.extend(overlay.read_task_with_attempts(*seq)?);
     }
     Ok(tasks)
 }
 
-/// The same without their attempts.
-pub(super) fn bare_tasks(sight: &Sight, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
-    foresee(sight, seqs, vec![])?;
+/// Reads active or archived tasks without their attempts.
+pub(super) fn read_tasks_without_attempts(
+    overlay: &TransactionOverlay,
+    seqs: &[TaskSeq],
+) -> Result<Vec<Task>> {
+    prefetch_tasks(overlay, seqs, vec![])?;
     let mut tasks = Vec::with_capacity(seqs.len());
     for seq in seqs {
-        match sight.task(*seq)? {
-            Some(live) => tasks.push(sight.of_live(live)?),
-            None => tasks.extend(sight.ended(*seq)?.map(|past| sight.of_past(past)).transpose()?),
+        match overlay.read_active_task(*seq)? {
+            Some(live) => tasks.push(overlay.active_task_view(live)?),
+            None => tasks.extend(
+                overlay.read_archived_task(*seq)?.map(|past| overlay.archived_task_view(past)).transpose()?,
+            ),
         }
     }
     Ok(tasks)
 }
 
-/// The first lanes of an object in which somebody stands.
-pub(super) fn lanes(sight: &Sight, object: ObjectNumber) -> Result<Vec<LaneView>> {
+/// Reads the first non-empty lanes of an object.
+pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let Some(all) = pointsman_store::lanes_of(object) else { return Ok(vec![]) };
-    let bound = |lane: &i64| word(Ordered::of(*lane).done());
-    let arguments = vec![bound(all.start()), bound(all.end()), word(LANES_READ.to_string())];
-    let call = script::LANES.call(vec![sight.keys.index(&Index::Lanes)], arguments);
-    let (mut heads, mut standing) = (Vec::new(), Vec::new());
-    let mut parts = list(sight.link.ask(call)?)?.into_iter();
+    let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
+    let arguments = vec![bound(all.start()), bound(all.end()), to_arg(LANES_READ.to_string())];
+    let call =
+        script::OBJECT_LANES.call_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
+    let (mut heads, mut waiting_counts) = (Vec::new(), Vec::new());
+    let mut parts = decode_list(overlay.connection.execute(call)?)?.into_iter();
     while let (Some(member), Some(count)) = (parts.next(), parts.next()) {
-        heads.push(TaskSeq(ordered(&maybe_bytes(member)?.unwrap_or_default(), 2)?));
-        standing.push(int_of(count)?.unsigned_abs());
+        heads.push(TaskSeq(decode_member_i64(&decode_optional_bytes(member)?.unwrap_or_default(), 2)?));
+        waiting_counts.push(decode_integer(count)?.unsigned_abs());
     }
-    let heads = sight.tasks(heads)?;
-    if heads.len() < standing.len() {
+    let heads = overlay.read_active_tasks(heads)?;
+    if heads.len() < waiting_counts.len() {
         return Err(Fault::damaged("the head of a lane is gone"));
     }
-    foresee_names(sight, heads.iter(), [].iter())?;
-    let lane = |(head, standing)| Ok(LaneView::new(sight.of_live(head)?, standing));
-    heads.into_iter().zip(standing).map(lane).collect()
+    prefetch_names(overlay, heads.iter(), [].iter())?;
+    let lane = |(head, waiting_counts)| Ok(LaneView::new(overlay.active_task_view(head)?, waiting_counts));
+    heads.into_iter().zip(waiting_counts).map(lane).collect()
 }
 
-/// Looks at these tasks, and then at all that they are named by.
-fn foresee(sight: &Sight, seqs: &[TaskSeq], also: Vec<Question>) -> Result<()> {
+/// Fetches these tasks, and then the rows that their names come from.
+fn prefetch_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<CacheFetch>) -> Result<()> {
     let row = |seq: &TaskSeq| {
-        let (bucket, field) = bucket(*seq);
-        [Question::Row(Table::Tasks(bucket), field.clone()), Question::Row(Table::Ended(bucket), field)]
+        let (bucket, field) = bucket_and_field(*seq);
+        [
+            CacheFetch::Row(Table::ActiveTasks(bucket), field.clone()),
+            CacheFetch::Row(Table::ArchivedTasks(bucket), field),
+        ]
     };
-    sight.look(seqs.iter().flat_map(row).chain(also).collect())?;
+    overlay.fetch(seqs.iter().flat_map(row).chain(also).collect())?;
     let (mut unfinished, mut ended) = (Vec::new(), Vec::new());
     for seq in seqs {
-        match sight.task(*seq)? {
+        match overlay.read_active_task(*seq)? {
             Some(live) => unfinished.push(live),
-            None => ended.extend(sight.ended(*seq)?),
+            None => ended.extend(overlay.read_archived_task(*seq)?),
         }
     }
-    foresee_names(sight, unfinished.iter(), ended.iter())
+    prefetch_names(overlay, unfinished.iter(), ended.iter())
 }
 
-/// Looks at what tasks are named by: their queues, and the events and orders of unfinished ones.
-pub(super) fn foresee_names<'t>(
-    sight: &Sight,
+/// Fetches the rows that names of tasks come from: queues, and events and orders of active ones.
+pub(super) fn prefetch_names<'t>(
+    overlay: &TransactionOverlay,
     unfinished: impl Iterator<Item = &'t Live> + Clone,
     ended: impl Iterator<Item = &'t Past>,
 ) -> Result<()> {
@@ -96,25 +107,25 @@ pub(super) fn foresee_names<'t>(
     queues.extend(ended.map(|past| past.queue));
     queues.sort_unstable();
     queues.dedup();
-    let mut questions = names::questions(&queues);
-    questions.push(Question::Row(Table::Texts, Member::from_slice(b"realm")));
+    let mut questions = queue_names::queue_fetches(&queues);
+    questions.push(CacheFetch::Row(Table::Texts, Member::from_slice(b"realm")));
     for live in unfinished {
-        questions.extend(live.event.map(Question::Event));
-        questions.extend(live.order.map(|n| Question::Row(Table::Orders, digits(n))));
-        questions.extend(has_ended(live).then_some(Question::Table(Table::Attempts(live.seq))));
+        questions.extend(live.event.map(CacheFetch::Event));
+        questions.extend(live.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
+        questions.extend(has_ended(live).then_some(CacheFetch::Table(Table::Attempts(live.seq))));
     }
-    sight.look(questions)?;
-    names::foresee(sight, &queues)
+    overlay.fetch(questions)?;
+    queue_names::prefetch_queues_and_handlers(overlay, &queues)
 }
 
-/// The fences of those attempts that do not hold their task. Whoever has lost a task never gets it back with the same fence,
-/// so that it does not matter if somebody writes meanwhile.
-pub(crate) fn lost(sight: &Sight, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
+/// Lists the fences of attempts that lost their task. A lost task never gets the same fence again,
+/// so concurrent writes do not matter.
+pub(crate) fn list_lost_fences(overlay: &TransactionOverlay, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
     let seqs: Vec<TaskSeq> = held.iter().map(|(task, _)| *task).collect();
-    sight.foresee_tasks(&seqs)?;
+    overlay.prefetch_active_tasks(&seqs)?;
     let mut lost = Vec::new();
     for (task, fence) in held {
-        let lease = sight.task(*task)?.and_then(|live| live.lease());
+        let lease = overlay.read_active_task(*task)?.and_then(|live| live.lease());
         if lease.is_none_or(|lease| lease.fence != *fence) {
             lost.push(*fence);
         }
@@ -122,52 +133,73 @@ pub(crate) fn lost(sight: &Sight, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
     Ok(lost)
 }
 
-pub(crate) fn logs(sight: &Sight, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
-    let Some(seq) = seq_of(sight.realm()?, id) else { return Ok(None) };
-    let found = bare_tasks(sight, &[seq])?.into_iter().find(|task| task.id == *id);
+pub(crate) fn read_log(
+    overlay: &TransactionOverlay,
+    id: &TaskId,
+    from: u64,
+    limit: usize,
+) -> Result<Option<LogPage>> {
+    let Some(seq) = seq_of(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
+    let found = read_tasks_without_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id);
     let Some(task) = found else { return Ok(None) };
-    let lines = lines(sight, id, from, limit)?;
+    let lines = read_log_lines(overlay, id, from, limit)?;
     Ok(Some(LogPage { lines, status: task.life.state.status() }))
 }
 
 /// A line's rank in the set is its number.
-fn lines(sight: &Sight, id: &TaskId, from: u64, limit: usize) -> Result<Vec<StoredLine>> {
-    let key = sight.keys.log(id);
-    let (mut lines, mut bytes, mut chunk) = (Vec::new(), 0, Chunk::of(limit));
+fn read_log_lines(
+    overlay: &TransactionOverlay,
+    id: &TaskId,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<StoredLine>> {
+    let key = overlay.keys.task_log_key(id);
+    let (mut lines, mut bytes, mut chunk) = (Vec::new(), 0, ChunkSize::for_limit(limit));
     while lines.len() < limit && bytes < LOG_BYTES {
         let next = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(lines.len() as i64);
-        let most = chunk.size().min(limit - lines.len());
+        let most = chunk.rows().min(limit - lines.len());
         let last = next.saturating_add(most as i64 - 1);
-        let found = strings(sight.link.ask(words!["ZRANGE", &key, next.to_string(), last.to_string()])?)?;
+        let found = decode_strings(overlay.connection.execute(args![
+            "ZRANGE",
+            &key,
+            next.to_string(),
+            last.to_string()
+        ])?)?;
         for (number, json) in (next.unsigned_abs()..).zip(&found) {
             if bytes >= LOG_BYTES {
                 break;
             }
-            let line: LogLine = rows::of_json(json)?;
+            let line: LogLine = rows::decode_json(json)?;
             bytes += line.message.len();
             lines.push(StoredLine { number, line });
         }
         if found.len() < most {
             break;
         }
-        chunk = chunk.after(found.iter().map(Vec::len).sum());
+        chunk = chunk.next_after(found.iter().map(Vec::len).sum());
     }
     Ok(lines)
 }
 
-pub(crate) fn queues(sight: &Sight, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
-    let around = orders::surroundings(sight)?;
+pub(crate) fn list_queues(
+    overlay: &TransactionOverlay,
+    handler: Option<&HandlerName>,
+) -> Result<Vec<QueueView>> {
+    let around = orders::read_view_environment(overlay)?;
     let handlers: HashMap<HandlerId, HandlerName> =
-        sight.handlers()?.into_iter().map(|handler| (handler.id, handler.def.name)).collect();
+        overlay.read_handlers()?.into_iter().map(|handler| (handler.id, handler.def.name)).collect();
     let mut found: Vec<(HandlerName, QueueRow)> = Vec::new();
-    for queue in sight.queue_rows()?.into_iter().filter(|queue| is_used(&queue.counts)) {
+    for queue in overlay.read_queues()?.into_iter().filter(|queue| has_tasks(&queue.counts)) {
         let name = handlers.get(&queue.handler).filter(|name| handler.is_none_or(|wanted| *name == wanted));
         found.extend(name.map(|name| (name.clone(), queue)));
     }
     found.sort_by_cached_key(|(name, queue)| {
         (name.to_string(), queue.tenant.as_str().to_string(), queue.of.text())
     });
-    let heads = heads(sight, found.iter().map(|(_, queue)| queue).filter(|queue| queue.counts.ready > 0))?;
+    let heads = read_head_creation_times(
+        overlay,
+        found.iter().map(|(_, queue)| queue).filter(|queue| queue.counts.ready > 0),
+    )?;
     let view = |(name, queue): (HandlerName, QueueRow)| {
         let since = heads.get(&queue.id).copied();
         around.queue(name, queue.tenant, queue.of, queue.counts, since)
@@ -175,32 +207,32 @@ pub(crate) fn queues(sight: &Sight, handler: Option<&HandlerName>) -> Result<Vec
     Ok(found.into_iter().map(view).collect())
 }
 
-fn is_used(counts: &Counts) -> bool {
+fn has_tasks(counts: &Counts) -> bool {
     let Counts { ready, waiting, scheduled, running, halted, missing } = *counts;
     ready + waiting + scheduled + running + halted + missing > 0
 }
 
-/// When the tasks were made that these queues would give next.
-fn heads<'q>(
-    sight: &Sight,
+/// Reads the creation times of the next tasks of these queues.
+fn read_head_creation_times<'q>(
+    overlay: &TransactionOverlay,
     queues: impl Iterator<Item = &'q QueueRow>,
 ) -> Result<HashMap<QueueId, Timestamp>> {
     let ids: Vec<QueueId> = queues.map(|queue| queue.id).collect();
-    let first = |id: &QueueId| words!["ZRANGE", sight.keys.index(&Index::Ready(*id)), "0", "0"];
+    let first = |id: &QueueId| args!["ZRANGE", overlay.keys.index_key(&Index::ReadyTasks(*id)), "0", "0"];
     let commands: Vec<_> = ids.iter().map(first).collect();
     if commands.is_empty() {
         return Ok(HashMap::new());
     }
     let mut found = Vec::with_capacity(ids.len());
-    for (id, answer) in ids.into_iter().zip(sight.link.send(&commands)?) {
-        if let Some(member) = strings(answer)?.first() {
-            found.push((id, TaskSeq(ordered(member, 2)?)));
+    for (id, answer) in ids.into_iter().zip(overlay.connection.execute_all(&commands)?) {
+        if let Some(member) = decode_strings(answer)?.first() {
+            found.push((id, TaskSeq(decode_member_i64(member, 2)?)));
         }
     }
-    sight.foresee_tasks(&found.iter().map(|(_, seq)| *seq).collect::<Vec<_>>())?;
+    overlay.prefetch_active_tasks(&found.iter().map(|(_, seq)| *seq).collect::<Vec<_>>())?;
     let mut heads = HashMap::with_capacity(found.len());
     for (id, seq) in found {
-        heads.extend(sight.task(seq)?.map(|live| (id, live.created)));
+        heads.extend(overlay.read_active_task(seq)?.map(|live| (id, live.created)));
     }
     Ok(heads)
 }

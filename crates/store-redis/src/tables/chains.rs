@@ -1,4 +1,4 @@
-//! Chains and orders.
+//! Tables of chains and orders.
 
 use std::ops::Bound;
 
@@ -9,132 +9,144 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Known, Numbered};
 
 use super::RedisTables;
-use crate::codec::{Member, Ordered, digits};
+use crate::codec::{Member, MemberBuilder, decimal_field};
 use crate::keys::{Index, Table, order_field};
-use crate::lookup::{ChainEntry, number_of};
+use crate::lookup::{StoredChain, parse_number};
+use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, end_of_prefix};
 use crate::rows;
-use crate::sight::{Question, Sight, Way, after_prefix};
 
 impl RedisTables {
-    pub(super) fn all_chains(&self) -> Result<Vec<Known>> {
-        self.sight.chains()
+    pub(super) fn list_chains(&self) -> Result<Vec<Known>> {
+        self.overlay.read_chains()
     }
 
-    pub(super) fn define_chains(&self, chains: &[Chain]) -> Result<()> {
-        let known = self.sight.chains()?;
+    pub(super) fn replace_chains(&self, chains: &[Chain]) -> Result<()> {
+        let known = self.overlay.read_chains()?;
         for Known { chain, state, .. } in &known {
             if !chains.iter().any(|new| new.path == chain.path) {
-                self.put_chain(chain.clone(), false, state.clone())?;
+                self.write_chain(chain.clone(), false, state.clone())?;
             }
         }
         for chain in chains {
             let before = known.iter().find(|known| known.chain.path == chain.path);
             let state = before.map_or_else(ChainState::default, |known| known.state.clone());
-            self.put_chain(chain.clone(), true, state)?;
+            self.write_chain(chain.clone(), true, state)?;
         }
         Ok(())
     }
 
-    fn put_chain(&self, chain: Chain, defined: bool, state: ChainState) -> Result<()> {
+    fn write_chain(&self, chain: Chain, defined: bool, state: ChainState) -> Result<()> {
         let path = chain.path.to_string();
-        self.sight.put(Table::Chains, path, rows::json(&ChainEntry { chain, defined, state })?);
-        self.registry_changes();
+        self.overlay.write_row(
+            Table::Chains,
+            path,
+            rows::encode_json(&StoredChain { chain, defined, state })?,
+        );
+        self.mark_registry_changed();
         Ok(())
     }
 
-    pub(super) fn set_chain(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
-        let Some(row) = self.sight.row(Table::Chains, path.as_str())? else { return Ok(()) };
-        let ChainEntry { chain, defined, .. } = rows::of_json(&row)?;
-        self.put_chain(chain, defined, state.clone())
+    pub(super) fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
+        let Some(row) = self.overlay.read_row(Table::Chains, path.as_str())? else { return Ok(()) };
+        let StoredChain { chain, defined, .. } = rows::decode_json(&row)?;
+        self.write_chain(chain, defined, state.clone())
     }
 
-    pub(super) fn find_pending(&self) -> Result<Option<(ChainPath, i64)>> {
-        let pending = self.sight.all(Table::Pending)?;
+    pub(super) fn read_pending_chain_update(&self) -> Result<Option<(ChainPath, i64)>> {
+        let pending = self.overlay.read_table(Table::PendingChainUpdates)?;
         let Some((path, after)) = pending.into_iter().min() else { return Ok(None) };
-        let path = ChainPath::new(rows::of_text(&path)?).map_err(Fault::damaged)?;
-        Ok(Some((path, number_of(&after)?)))
+        let path = ChainPath::new(rows::decode_text(&path)?).map_err(Fault::damaged)?;
+        Ok(Some((path, parse_number(&after)?)))
     }
 
-    pub(super) fn keep_pending(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
+    pub(super) fn write_pending_chain_update(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
         match after {
-            Some(after) => self.sight.put(Table::Pending, path.as_str(), after.to_string().into_bytes()),
-            None => self.sight.delete(Table::Pending, path.as_str()),
+            Some(after) => self.overlay.write_row(
+                Table::PendingChainUpdates,
+                path.as_str(),
+                after.to_string().into_bytes(),
+            ),
+            None => self.overlay.delete_row(Table::PendingChainUpdates, path.as_str()),
         }
         Ok(())
     }
 
-    pub(super) fn find_order(&self, n: i64) -> Result<Option<Numbered>> {
-        self.sight.order(n)
+    pub(super) fn read_order(&self, n: i64) -> Result<Option<Numbered>> {
+        self.overlay.read_order(n)
     }
 
-    pub(super) fn find_order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
-        self.sight.order_named(tenant, key)
+    pub(super) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        self.overlay.read_order_by_key(tenant, key)
     }
 
-    pub(super) fn orders_behind(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
-        let chain = chain_prefix(path);
-        let after = Ordered::default().and_bytes(&chain).and(n).done();
-        let end = after_prefix(&chain);
+    pub(super) fn list_orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
+        let chain = chain_orders_prefix(path);
+        let after = MemberBuilder::default().push_bytes(&chain).push_i64(n).finish();
+        let end = end_of_prefix(&chain);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let members =
-            self.sight.members(&Index::OrdersOf, (Bound::Excluded(&after), upper), Way::Up, most)?;
-        Sight::last_numbers(&members)
+        let members = self.overlay.read_members(
+            &Index::OrdersByChain,
+            (Bound::Excluded(&after), upper),
+            ScanOrder::Ascending,
+            most,
+        )?;
+        TransactionOverlay::decode_last_numbers(&members)
     }
 
-    pub(super) fn add_order(&self, n: i64, order: &Order) -> Result<()> {
+    pub(super) fn add_order_row(&self, n: i64, order: &Order) -> Result<()> {
         let field = order_field(&order.tenant, &order.key);
-        self.sight.put(Table::Orders, n.to_string(), rows::pack_order(order));
-        self.sight.put(Table::OrderNames, field.clone(), n.to_string().into_bytes());
-        self.sight.add(Index::OrdersOf, order_member(&order.key, n));
-        self.sight.add(Index::OrderKeys, field);
+        self.overlay.write_row(Table::Orders, n.to_string(), rows::encode_order(order));
+        self.overlay.write_row(Table::OrderNumbers, field.clone(), n.to_string().into_bytes());
+        self.overlay.add_member(Index::OrdersByChain, chain_order_member(&order.key, n));
+        self.overlay.add_member(Index::OrderKeys, field);
         Ok(())
     }
 
-    pub(super) fn change_order(&self, changed: &Numbered) -> Result<()> {
-        self.sight.put(Table::Orders, changed.n.to_string(), rows::pack_order(&changed.order));
+    pub(super) fn rewrite_order(&self, changed: &Numbered) -> Result<()> {
+        self.overlay.write_row(Table::Orders, changed.n.to_string(), rows::encode_order(&changed.order));
         Ok(())
     }
 
-    pub(super) fn remove_order(&self, n: i64) -> Result<()> {
-        let Some(Numbered { order, .. }) = self.sight.order(n)? else { return Ok(()) };
+    pub(super) fn delete_order_row(&self, n: i64) -> Result<()> {
+        let Some(Numbered { order, .. }) = self.overlay.read_order(n)? else { return Ok(()) };
         let field = order_field(&order.tenant, &order.key);
-        self.sight.delete(Table::Orders, n.to_string());
-        self.sight.delete(Table::OrderNames, field.clone());
-        self.sight.remove(Index::OrdersOf, order_member(&order.key, n));
-        self.sight.remove(Index::OrderKeys, field);
+        self.overlay.delete_row(Table::Orders, n.to_string());
+        self.overlay.delete_row(Table::OrderNumbers, field.clone());
+        self.overlay.remove_member(Index::OrdersByChain, chain_order_member(&order.key, n));
+        self.overlay.remove_member(Index::OrderKeys, field);
         Ok(())
     }
 
-    pub(super) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
-        let row = self.sight.row(Table::EndedOrders, order_field(tenant, key))?;
-        row.map(|row| rows::unpack_ended_order(&row)).transpose()
+    pub(super) fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+        let row = self.overlay.read_row(Table::EndedOrders, order_field(tenant, key))?;
+        row.map(|row| rows::decode_ended_order(&row)).transpose()
     }
 
-    pub(super) fn keep_ended_order(&self, order: &EndedOrder) -> Result<()> {
-        if let Some(earlier) = self.find_ended_order(&order.tenant, &order.key)? {
-            self.sight.remove(Index::EndedOrdersByAge, ended_order_member(&earlier));
+    pub(super) fn write_ended_order(&self, order: &EndedOrder) -> Result<()> {
+        if let Some(earlier) = self.read_ended_order(&order.tenant, &order.key)? {
+            self.overlay.remove_member(Index::EndedOrdersByAge, ended_order_age_member(&earlier));
         }
-        self.sight.add(Index::EndedOrdersByAge, ended_order_member(order));
+        self.overlay.add_member(Index::EndedOrdersByAge, ended_order_age_member(order));
         let field = order_field(&order.tenant, &order.key);
-        self.sight.put(Table::EndedOrders, field, rows::pack_ended_order(order));
+        self.overlay.write_row(Table::EndedOrders, field, rows::encode_ended_order(order));
         Ok(())
     }
 
-    pub(super) fn fetch_orders(&self, orders: &[i64]) -> Result<()> {
-        let row = |n: &i64| Question::Row(Table::Orders, digits(*n));
-        self.sight.look(orders.iter().map(row).collect())
+    pub(super) fn prefetch_orders(&self, orders: &[i64]) -> Result<()> {
+        let row = |n: &i64| CacheFetch::Row(Table::Orders, decimal_field(*n));
+        self.overlay.fetch(orders.iter().map(row).collect())
     }
 }
 
-/// What the members of a chain's orders begin with. A path holds no zero, so that none is another's beginning.
-pub(crate) fn chain_prefix(path: &ChainPath) -> Vec<u8> {
+/// Returns the member prefix of a chain's orders. A path contains no zero byte, so that no prefix extends another.
+pub(crate) fn chain_orders_prefix(path: &ChainPath) -> Vec<u8> {
     [path.as_str().as_bytes(), b"\0"].concat()
 }
 
-fn order_member(key: &OrderKey, n: i64) -> Member {
-    Ordered::default().and_bytes(&chain_prefix(&key.chain)).and(n).done()
+fn chain_order_member(key: &OrderKey, n: i64) -> Member {
+    MemberBuilder::default().push_bytes(&chain_orders_prefix(&key.chain)).push_i64(n).finish()
 }
 
-fn ended_order_member(order: &EndedOrder) -> Member {
-    Ordered::of(order.ended.micros()).and_bytes(&order_field(&order.tenant, &order.key)).done()
+fn ended_order_age_member(order: &EndedOrder) -> Member {
+    MemberBuilder::from_i64(order.ended.micros()).push_bytes(&order_field(&order.tenant, &order.key)).finish()
 }

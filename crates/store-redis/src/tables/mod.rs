@@ -1,18 +1,18 @@
-//! The tables, as one transaction of the writer sees them.
+//! The tables within a transaction of the writer.
 //!
-//! A transaction begins with the turn, looks at Redis through a [`Sight`], and is sent whole by its commit, which Redis
-//! takes only if nobody has written since. Having the turn makes that likely; it is not what makes it safe.
+//! A transaction acquires the write lock, reads through a [`TransactionOverlay`], and sends all writes with its commit, which Redis
+//! accepts only if no other commit happened. The lock makes conflicts unlikely; correctness does not depend on it.
 
+mod archived_tasks;
 mod chains;
-mod documented;
-mod ended;
+mod copy_pages;
 mod events;
-mod forgetting;
-mod moving;
 mod objects;
 pub(crate) mod outbox;
 mod registry;
+mod retention;
 pub(crate) mod schedules;
+mod sync_tasks;
 mod tasks;
 mod trait_impl;
 mod transaction;
@@ -25,84 +25,84 @@ use pointsman_store::commits::{Change, Point};
 use pointsman_store::tables::Counters;
 use uuid::Uuid;
 
-use self::outbox::Outbox;
+use self::outbox::OutboxState;
+use crate::connection::BlockingConnection;
 use crate::keys::Keys;
-use crate::link::Link;
-use crate::sight::Sight;
-use crate::standing::Standing;
+use crate::overlay::TransactionOverlay;
+use crate::store_state::StoreState;
 
-/// So many words of log lines go into one command; a line is two of them.
-const LOG_WORDS: usize = 2_000;
+/// Maximum number of log arguments of one command; a line takes two.
+const MAX_LOG_ARGS: usize = 2_000;
 
-/// What the writer sees of Redis.
+/// The tables of the Redis store, as used by the writer.
 pub struct RedisTables {
-    pub(crate) sight: Sight,
-    /// For what is journaled without anybody asking for it.
-    pub(crate) time: CallerTime,
-    /// The name under which this writer has the turn.
-    me: String,
-    standing: RefCell<Standing>,
-    /// As it was when the transaction began.
-    before: RefCell<Standing>,
-    /// What this transaction changes that others may remember otherwise.
+    pub(crate) overlay: TransactionOverlay,
+    /// Time for events that are journaled without a caller.
+    pub(crate) caller_time: CallerTime,
+    /// Owner name of this writer in the write lock.
+    lock_owner: String,
+    store_state: RefCell<StoreState>,
+    /// Store state when the transaction began.
+    state_at_begin: RefCell<StoreState>,
+    /// Changes of this transaction that peers may have cached.
     changes: RefCell<Vec<Change>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     registry_changed: Cell<bool>,
-    /// The commit that the memory beside the tables is of, and the version of the registry.
-    remembered: Cell<Option<(Point, i64)>>,
-    /// For so many transactions more, others are told what was written.
-    company: Cell<u32>,
-    /// What this transaction journals first.
-    outbox: Outbox,
+    /// Commit version and registry version that the caches reflect.
+    cached_version: Cell<Option<(Point, i64)>>,
+    /// Number of further transactions that publish invalidation records.
+    peer_active_transactions: Cell<u32>,
+    /// Outbox entries that this transaction journals first.
+    outbox: OutboxState,
     pub(crate) set_aside_log: RefCell<SetAsideLog>,
-    /// No deed before this number is there any more.
-    first_deed: Cell<Option<i64>>,
+    /// Audit entries before this number are deleted.
+    first_audit_entry: Cell<Option<i64>>,
     /// Where to continue the scan for objects that are not in their index.
-    object_scan: Cell<u64>,
-    /// How many things were written since the start.
-    rows: Cell<u64>,
+    object_index_cursor: Cell<u64>,
+    /// Number of rows written since the start.
+    written_rows: Cell<u64>,
 }
 
 impl RedisTables {
-    pub(crate) fn new(link: Link, keys: Keys) -> Self {
+    pub(crate) fn new(connection: BlockingConnection, keys: Keys) -> Self {
         Self {
-            sight: Sight::new(link, keys),
-            time: CallerTime::default(),
-            me: Uuid::new_v4().to_string(),
-            standing: RefCell::default(),
-            before: RefCell::default(),
+            overlay: TransactionOverlay::new(connection, keys),
+            caller_time: CallerTime::default(),
+            lock_owner: Uuid::new_v4().to_string(),
+            store_state: RefCell::default(),
+            state_at_begin: RefCell::default(),
             changes: RefCell::default(),
             registry_changed: Cell::default(),
-            remembered: Cell::default(),
-            company: Cell::default(),
-            outbox: Outbox::default(),
+            cached_version: Cell::default(),
+            peer_active_transactions: Cell::default(),
+            outbox: OutboxState::default(),
             set_aside_log: RefCell::default(),
-            first_deed: Cell::default(),
-            object_scan: Cell::default(),
-            rows: Cell::default(),
+            first_audit_entry: Cell::default(),
+            object_index_cursor: Cell::default(),
+            written_rows: Cell::default(),
         }
     }
 
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows.get()
+    pub(crate) fn written_rows(&self) -> u64 {
+        self.written_rows.get()
     }
 
-    fn changed(&self, change: Change) {
+    fn record_change(&self, change: Change) {
         self.changes.borrow_mut().push(change);
     }
 
-    fn registry_changes(&self) {
+    fn mark_registry_changed(&self) {
         self.registry_changed.set(true);
     }
 
-    fn note_counters(&self, counters: &Counters) {
-        self.standing.borrow_mut().counters = *counters;
+    fn set_counters(&self, counters: &Counters) {
+        self.store_state.borrow_mut().counters = *counters;
     }
 
-    /// A number that was never given out.
-    fn take(&self, number: impl Fn(&mut Standing) -> &mut i64) -> i64 {
-        let mut standing = self.standing.borrow_mut();
-        let number = number(&mut standing);
+    /// Returns the next unused number.
+    fn next_number(&self, number: impl Fn(&mut StoreState) -> &mut i64) -> i64 {
+        let mut store_state = self.store_state.borrow_mut();
+        let number = number(&mut store_state);
         *number += 1;
         *number
     }

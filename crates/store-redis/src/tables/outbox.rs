@@ -1,4 +1,4 @@
-//! What lies in the outboxes of objects (document 001), as a transaction finds it.
+//! Outbox entries of objects (document 001) within a transaction.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashSet};
@@ -10,250 +10,263 @@ use pointsman_store::tables::Foreseen;
 use redis::Value;
 
 use super::RedisTables;
+use crate::connection::{CommandArgs, args, to_arg};
 use crate::keys::{Keys, object_name};
-use crate::link::{Words, word, words};
+use crate::overlay::{Bytes, decode_integer, decode_list, decode_optional_bytes};
 use crate::script;
-use crate::sight::{Bytes, int_of, list, maybe_bytes};
-use crate::turn::Fence;
+use crate::write_lock::OutboxFence;
 
-/// A node has so many event workers: so many objects are served in one transaction.
-const WORKERS: usize = 16;
-/// So many events of an object are taken in one transaction: then others have their turn.
-const BUDGET: usize = 64;
-/// The same for whoever emits to an object, and waits until all that was left for it before is journaled.
-const LARGE_BUDGET: usize = 1_000;
-/// From so many bytes on nothing more is taken along.
-const MOST_BYTES: usize = 4 << 20;
-/// An event may have so many bytes: its value's most, and what stands around it.
-pub(crate) const LONGEST: usize = 2 << 20;
-/// So much of what is no event is kept, the newest.
-pub(crate) const KEPT_ASIDE: u64 = 10_000;
-/// How long a worker is taken to live after it was heard of, in milliseconds.
-pub(crate) const HEARTBEAT: u64 = 15_000;
-/// How far the clocks of those who give out ids may be ahead of ours.
-const LEAP: Duration = Duration::from_secs(3600);
+/// Number of event workers of a node, and so of objects that one transaction drains.
+const OUTBOX_WORKERS: usize = 16;
+/// Maximum number of events of an object per transaction, so that others are not starved.
+const MAX_EVENTS_PER_OBJECT: usize = 64;
+/// Maximum number of events before a direct emit, which must wait until all earlier entries are journaled.
+const MAX_EVENTS_BEFORE_EMIT: usize = 1_000;
+/// A transaction stops reading entries after this many bytes.
+const MAX_BATCH_BYTES: usize = 4 << 20;
+/// Maximum size of an entry: that of the value plus its envelope.
+pub(crate) const MAX_ENTRY_BYTES: usize = 2 << 20;
+/// Maximum number of set-aside entries; the oldest are deleted.
+pub(crate) const MAX_SET_ASIDE: u64 = 10_000;
+/// Time to live of a worker's heartbeat, in milliseconds.
+pub(crate) const HEARTBEAT_MS: u64 = 15_000;
+/// Assigned ids further in the future than this are ignored.
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
-/// What lies in an object's outbox.
+/// Contents of an object's outbox.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct OutboxContents {
     pub(crate) object: Vec<u8>,
-    /// Who holds it; empty if nobody does.
+    /// Owner; empty if there is none.
     pub(crate) owner: Vec<u8>,
-    /// The id of the first event, if that is in flight.
-    pub(crate) given: Option<Vec<u8>>,
-    /// It is held by one of our own workers, which lets go of it when this is done.
-    pub(crate) ours: bool,
-    pub(crate) behind: Behind,
-    pub(crate) events: Vec<Entry>,
+    /// Id of the first event, if it is in flight.
+    pub(crate) in_flight_id: Option<Vec<u8>>,
+    /// One of our workers owns it and releases it with this commit.
+    pub(crate) is_owned_by_us: bool,
+    pub(crate) remainder: OutboxRemainder,
+    pub(crate) entries: Vec<OutboxEntry>,
 }
 
-/// What is left behind the events that were found.
+/// What remains after the returned entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
-    Nothing,
+pub(crate) enum OutboxRemainder {
+    Empty,
     More,
-    /// Somebody uses the key for something else.
-    Strange,
+    /// The key has the wrong type.
+    NotAList,
 }
 
-/// Something that was left for an object.
+/// An entry of an outbox.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum OutboxEntry {
     Event(Bytes),
-    /// So many bytes, which are too many.
+    /// Size of an entry that is too large.
     TooLong(usize),
 }
 
-/// What a transaction journals before all else.
+/// State of the outboxes in a transaction, which journals their entries first.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
-    /// The last id that was given out.
-    given: Cell<EventId>,
-    /// What our workers hold.
-    held: RefCell<Vec<(String, Vec<u8>)>>,
-    /// The objects that this transaction writes to, if something was left for one of them.
-    written: RefCell<BTreeSet<Vec<u8>>>,
-    found: RefCell<Vec<Found>>,
-    fences: RefCell<Vec<Fence>>,
-    /// Those of the objects written to for which more was left than this transaction takes.
-    behind: RefCell<BTreeSet<Vec<u8>>>,
+pub(crate) struct OutboxState {
+    /// The last assigned id.
+    last_assigned_id: Cell<EventId>,
+    /// Workers and the objects that they own.
+    owned_objects: RefCell<Vec<(String, Vec<u8>)>>,
+    /// Objects that this transaction writes to, if any of them has entries.
+    written_objects: RefCell<BTreeSet<Vec<u8>>>,
+    contents: RefCell<Vec<OutboxContents>>,
+    fences: RefCell<Vec<OutboxFence>>,
+    /// Written objects with more entries than this transaction journals.
+    backlogged_objects: RefCell<BTreeSet<Vec<u8>>>,
 }
 
-impl Outbox {
-    /// The ids go on after the last one that was given out, unless that is of a clock that had leapt.
-    pub(super) fn begins(&self, given: Option<Bytes>, now: Timestamp) {
+impl OutboxState {
+    /// Continues ids after the last assigned one, unless that is too far in the future.
+    pub(super) fn start_ids_after(&self, given: Option<Bytes>, now: Timestamp) {
         let given = given.and_then(|bytes| std::str::from_utf8(&bytes).ok()?.parse().ok());
-        let latest = now.plus(LEAP);
+        let latest = now.plus(MAX_CLOCK_SKEW);
         let given = given.filter(|given: &EventId| given.timestamp() <= latest);
-        self.given.set(given.unwrap_or(EventId::ZERO));
+        self.last_assigned_id.set(given.unwrap_or(EventId::ZERO));
     }
 
     pub(super) fn clear(&self) {
-        self.written.take();
-        self.behind.take();
-        self.ends();
+        self.written_objects.take();
+        self.backlogged_objects.take();
+        self.reset_contents();
     }
 
-    /// What was found is journaled, and our workers hold nothing more.
-    pub(super) fn ends(&self) {
-        self.held.take();
-        self.found.take();
+    /// Resets the contents after they were journaled.
+    pub(super) fn reset_contents(&self) {
+        self.owned_objects.take();
+        self.contents.take();
         self.fences.take();
     }
 
-    pub(super) fn fences(&self) -> Vec<Fence> {
+    pub(super) fn fences(&self) -> Vec<OutboxFence> {
         self.fences.borrow().clone()
     }
 }
 
 impl RedisTables {
-    /// The names of this node's event workers, which no other start of a process has.
-    pub(crate) fn workers(&self) -> Vec<String> {
-        (0..WORKERS).map(|n| format!("{}.{n}", self.me)).collect()
+    /// Returns the names of this node's event workers, which are unique to this process.
+    pub(crate) fn outbox_worker_names(&self) -> Vec<String> {
+        (0..OUTBOX_WORKERS).map(|n| format!("{}.{n}", self.lock_owner)).collect()
     }
 
-    /// The node ends: others need not wait until its workers are taken for dead.
-    pub(crate) fn workers_leave(&self) {
-        let (keys, workers) = (&self.sight.keys, self.workers());
-        let heartbeat = |worker: &String| keys.named(&format!("event.worker:{worker}:heartbeat"));
-        let die = [word("DEL")].into_iter().chain(workers.iter().map(heartbeat)).collect();
-        let workers: Words = workers.iter().map(word).collect();
-        self.sight.link.say_farewell(&[die, sweep_of(keys, &workers, &[])]);
+    /// Deletes the heartbeats and requeues owned objects when the node stops, so that peers need not wait.
+    pub(crate) fn release_outbox_workers(&self) {
+        let (keys, workers) = (&self.overlay.keys, self.outbox_worker_names());
+        let heartbeat = |worker: &String| keys.with_prefix(&format!("event.worker:{worker}:heartbeat"));
+        let die = [to_arg("DEL")].into_iter().chain(workers.iter().map(heartbeat)).collect();
+        let workers: CommandArgs = workers.iter().map(to_arg).collect();
+        self.overlay
+            .connection
+            .execute_if_connected(&[die, requeue_dead_workers_command(keys, &workers, &[])]);
     }
 
-    /// Asks for the last id that was given out.
-    pub(super) fn given_words(&self) -> Words {
-        words!["MGET", self.sight.keys.named("next.event.id")]
+    /// Returns the command that reads the last assigned id.
+    pub(super) fn last_event_id_command(&self) -> CommandArgs {
+        args!["MGET", self.overlay.keys.with_prefix("next.event.id")]
     }
 
-    /// Asks whether something was left for one of the objects that will be written to.
-    pub(super) fn occupied_words(&self, foreseen: &Foreseen) -> Words {
-        let keys = &self.sight.keys;
-        let mut words = words!["EXISTS"];
-        for object in names(foreseen) {
-            words.extend(["events", "event.worker"].map(|what| keys.of_object(&object, what)));
+    /// Returns the command that checks whether an object of the read set has outbox entries.
+    pub(super) fn outbox_exists_command(&self, foreseen: &Foreseen) -> CommandArgs {
+        let keys = &self.overlay.keys;
+        let mut args = args!["EXISTS"];
+        for object in written_object_names(foreseen) {
+            args.extend(["events", "event.worker"].map(|what| keys.object_key(&object, what)));
         }
-        if words.len() == 1 {
-            // It does not go without a key.
-            words.push(keys.named("pointsman:nothing"));
+        if args.len() == 1 {
+            // EXISTS needs at least one key.
+            args.push(keys.with_prefix("pointsman:nothing"));
         }
-        words
+        args
     }
 
-    /// Looks for what was left for the objects that this transaction writes to, if there is something, and for those that
-    /// are held.
-    pub(super) fn look_at_outbox(&self, foreseen: &Foreseen, occupied: bool) -> Result<()> {
-        self.outbox.held.borrow_mut().extend(foreseen.left.iter().cloned());
+    /// Reads the outboxes of the objects that this transaction writes to, if they have entries, and of those that
+    /// our workers own.
+    pub(super) fn read_outboxes_for(&self, foreseen: &Foreseen, occupied: bool) -> Result<()> {
+        self.outbox.owned_objects.borrow_mut().extend(foreseen.left.iter().cloned());
         if occupied {
-            self.outbox.written.borrow_mut().extend(names(foreseen));
+            self.outbox.written_objects.borrow_mut().extend(written_object_names(foreseen));
         }
         if occupied || !foreseen.left.is_empty() {
-            self.look_at_all_left()?;
+            self.read_outboxes()?;
         }
         Ok(())
     }
 
-    /// Looks at all of it. What was seen before may have grown since.
-    pub(super) fn look_at_all_left(&self) -> Result<()> {
-        let answer = self.sight.link.ask(self.serve_words())?;
-        let found = list(answer)?.into_iter().map(read).collect::<Result<_>>()?;
-        self.outbox.found.replace(found);
+    /// Reads all outboxes again; they may have grown.
+    pub(super) fn read_outboxes(&self) -> Result<()> {
+        let answer = self.overlay.connection.execute(self.read_outboxes_command())?;
+        let found = decode_list(answer)?.into_iter().map(decode_contents).collect::<Result<_>>()?;
+        self.outbox.contents.replace(found);
         Ok(())
     }
 
-    fn serve_words(&self) -> Words {
-        let (keys, held) = (&self.sight.keys, self.outbox.held.borrow());
-        let least = self.time.now().millis() * 1000;
-        let mut arguments = words![
-            keys.named(""),
+    fn read_outboxes_command(&self) -> CommandArgs {
+        let (keys, held) = (&self.overlay.keys, self.outbox.owned_objects.borrow());
+        let least = self.caller_time.now().millis() * 1000;
+        let mut arguments = args![
+            keys.with_prefix(""),
             least.to_string(),
-            BUDGET.to_string(),
-            LARGE_BUDGET.to_string(),
-            MOST_BYTES.to_string(),
-            LONGEST.to_string(),
-            HEARTBEAT.to_string(),
+            MAX_EVENTS_PER_OBJECT.to_string(),
+            MAX_EVENTS_BEFORE_EMIT.to_string(),
+            MAX_BATCH_BYTES.to_string(),
+            MAX_ENTRY_BYTES.to_string(),
+            HEARTBEAT_MS.to_string(),
             held.len().to_string()
         ];
-        arguments.extend(held.iter().flat_map(|(worker, object)| words![worker, object]));
+        arguments.extend(held.iter().flat_map(|(worker, object)| args![worker, object]));
         let ours: HashSet<&[u8]> = held.iter().map(|(_, object)| &**object).collect();
-        let written = self.outbox.written.borrow();
+        let written = self.outbox.written_objects.borrow();
         arguments.extend(written.iter().filter(|object| !ours.contains(&***object)).cloned());
-        script::SERVE.call(vec![keys.named("next.event.id")], arguments)
+        script::READ_OUTBOXES.call_command(vec![keys.with_prefix("next.event.id")], arguments)
     }
 
-    /// What is to be journaled first, and the last id that was given out before it.
-    pub(crate) fn left(&self) -> (Vec<Found>, EventId) {
-        (self.outbox.found.take(), self.outbox.given.get())
+    /// Takes the contents to journal first, and the last assigned id.
+    pub(crate) fn take_outbox_contents(&self) -> (Vec<OutboxContents>, EventId) {
+        (self.outbox.contents.take(), self.outbox.last_assigned_id.get())
     }
 
-    /// Whether this is all that was left for the objects that this transaction writes to.
-    pub(crate) fn is_all(&self, found: &[Found]) -> bool {
-        let written = self.outbox.written.borrow();
-        let more = found.iter().filter(|found| found.behind == Behind::More);
+    /// Records objects with a backlog; returns whether there are none.
+    pub(crate) fn record_outbox_backlog(&self, found: &[OutboxContents]) -> bool {
+        let written = self.outbox.written_objects.borrow();
+        let more = found.iter().filter(|found| found.remainder == OutboxRemainder::More);
         let behind = more.map(|found| found.object.clone()).filter(|object| written.contains(object));
         let behind: BTreeSet<Vec<u8>> = behind.collect();
         let all = behind.is_empty();
-        self.outbox.behind.replace(behind);
+        self.outbox.backlogged_objects.replace(behind);
         all
     }
 
-    /// Whether somebody who writes to these objects must wait: more was left for one of them than is journaled yet.
-    pub(crate) fn is_behind(&self, foreseen: &Foreseen) -> bool {
-        let behind = self.outbox.behind.borrow();
-        names(foreseen).iter().any(|object| behind.contains(object))
+    /// Returns whether a job on these objects must wait, because one of them has a backlog.
+    pub(crate) fn has_outbox_backlog(&self, foreseen: &Foreseen) -> bool {
+        let behind = self.outbox.backlogged_objects.borrow();
+        written_object_names(foreseen).iter().any(|object| behind.contains(object))
     }
 
-    /// The first events of an object are journaled, or set aside: one header each, which is empty where it is journaled.
-    pub(crate) fn acknowledge(&self, found: &Found, headers: Vec<String>) {
-        let Found { object, owner, given, ours, .. } = found;
-        let fence = Fence {
+    /// Acknowledges the first entries of an object: one header each, empty for a journaled entry, else it is set aside.
+    pub(crate) fn acknowledge_outbox_entries(&self, found: &OutboxContents, headers: Vec<String>) {
+        let OutboxContents { object, owner, in_flight_id, is_owned_by_us, .. } = found;
+        let fence = OutboxFence {
             object: object.clone(),
-            holder: if *ours { owner.clone() } else { vec![] },
-            id: given.clone().unwrap_or_default(),
-            count: headers.len(),
+            owner: if *is_owned_by_us { owner.clone() } else { vec![] },
+            in_flight_id: in_flight_id.clone().unwrap_or_default(),
+            event_count: headers.len(),
         };
         self.outbox.fences.borrow_mut().push(fence);
         let any_aside = headers.iter().any(|header| !header.is_empty());
-        let headers: Words = headers.into_iter().map(word).collect();
+        let headers: CommandArgs = headers.into_iter().map(to_arg).collect();
         if !headers.is_empty() {
-            self.sight.also([&words!["acknowledge", object], &headers[..]].concat());
+            self.overlay.add_command([&args!["acknowledge", object], &headers[..]].concat());
         }
         if any_aside {
-            let aside = self.sight.keys.named("events.set.aside");
-            self.sight.also(words!["LTRIM", aside, "0", (KEPT_ASIDE - 1).to_string()]);
+            let aside = self.overlay.keys.with_prefix("events.set.aside");
+            self.overlay.add_command(args!["LTRIM", aside, "0", (MAX_SET_ASIDE - 1).to_string()]);
         }
-        if *ours {
-            self.sight.also(words!["release", owner, object]);
+        if *is_owned_by_us {
+            self.overlay.add_command(args!["release", owner, object]);
         }
     }
 }
 
-/// Puts in line what these workers hold, and these objects, as far as those who hold them are dead.
-pub(crate) fn sweep_of(keys: &Keys, workers: &[Vec<u8>], objects: &[Vec<u8>]) -> Words {
-    let arguments = [&words![keys.named(""), workers.len().to_string()], workers, objects].concat();
-    script::SWEEP.call(vec![keys.named("objects.with.events")], arguments)
+/// Returns the command that requeues objects of dead workers.
+pub(crate) fn requeue_dead_workers_command(
+    keys: &Keys,
+    workers: &[Vec<u8>],
+    objects: &[Vec<u8>],
+) -> CommandArgs {
+    let arguments = [&args![keys.with_prefix(""), workers.len().to_string()], workers, objects].concat();
+    script::REQUEUE_OBJECTS.call_command(vec![keys.with_prefix("objects.with.events")], arguments)
 }
 
-/// The objects that will be written to, by the names that they have in the outbox.
-fn names(foreseen: &Foreseen) -> BTreeSet<Vec<u8>> {
+/// Returns the outbox names of the objects of a read set.
+fn written_object_names(foreseen: &Foreseen) -> BTreeSet<Vec<u8>> {
     foreseen.objects.iter().map(|(tenant, key, _)| object_name(tenant, key).into_bytes()).collect()
 }
 
-fn read(answer: Value) -> Result<Found> {
-    let mut parts = list(answer)?.into_iter();
-    let mut bytes = || maybe_bytes(parts.next().unwrap_or(Value::Nil));
+fn decode_contents(answer: Value) -> Result<OutboxContents> {
+    let mut parts = decode_list(answer)?.into_iter();
+    let mut bytes = || decode_optional_bytes(parts.next().unwrap_or(Value::Nil));
     let [object, owner, id] = [bytes()?, bytes()?, bytes()?].map(|bytes| bytes.unwrap_or_default().to_vec());
-    let mut number = || int_of(parts.next().unwrap_or(Value::Nil));
-    let (ours, behind) = (number()? == 1, number()?);
-    let behind = match behind {
-        0 => Behind::Nothing,
-        1 => Behind::More,
-        _ => Behind::Strange,
+    let mut number = || decode_integer(parts.next().unwrap_or(Value::Nil));
+    let (is_owned_by_us, remainder) = (number()? == 1, number()?);
+    let remainder = match remainder {
+        0 => OutboxRemainder::Empty,
+        1 => OutboxRemainder::More,
+        _ => OutboxRemainder::NotAList,
     };
     let entry = |value: Value| match value {
-        Value::Int(bytes) => Ok(Entry::TooLong(usize::try_from(bytes).unwrap_or(usize::MAX))),
-        event => Ok(Entry::Event(maybe_bytes(event)?.unwrap_or_default())),
+        Value::Int(bytes) => Ok(OutboxEntry::TooLong(usize::try_from(bytes).unwrap_or(usize::MAX))),
+        event => Ok(OutboxEntry::Event(decode_optional_bytes(event)?.unwrap_or_default())),
     };
-    let events = parts.map(entry).collect::<Result<_>>()?;
-    Ok(Found { object, owner, given: Some(id).filter(|id| !id.is_empty()), ours, behind, events })
+    let entries = parts.map(entry).collect::<Result<_>>()?;
+    Ok(OutboxContents {
+        object,
+        owner,
+        in_flight_id: Some(id).filter(|id| !id.is_empty()),
+        is_owned_by_us,
+        remainder,
+        entries,
+    })
 }

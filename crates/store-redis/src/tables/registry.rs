@@ -1,4 +1,4 @@
-//! Texts, queues, handlers, rules, nodes, deeds, and the digests of what is configured in files.
+//! Tables of texts, queues, handlers, rules, nodes, audit entries and digests of configuration files.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,68 +12,77 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
 
 use super::RedisTables;
-use crate::codec::ordered;
+use crate::codec::decode_member_i64;
 use crate::keys::{Index, Table};
-use crate::lookup::HandlerEntry;
+use crate::lookup::StoredHandler;
+use crate::overlay::ScanOrder;
 use crate::rows;
-use crate::sight::Way;
 
-/// Texts that are parts of the registration.
-const REGISTERED: [&str; 3] = ["routes", "tenants", "chain_routes"];
+/// Texts that are part of the registry.
+const REGISTRY_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
-const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
-    pub(super) fn find_realm(&self) -> Result<Realm> {
-        self.sight.realm()
+    pub(super) fn read_task_id_namespace(&self) -> Result<Realm> {
+        self.overlay.read_task_id_namespace()
     }
 
-    pub(super) fn find_salt(&self) -> Result<u64> {
-        self.sight.number("salt")
+    pub(super) fn read_salt(&self) -> Result<u64> {
+        self.overlay.read_number("salt")
     }
 
-    pub(super) fn find_text(&self, name: &str) -> Result<Option<String>> {
-        self.sight.text(name)
+    pub(super) fn read_text(&self, name: &str) -> Result<Option<String>> {
+        self.overlay.read_text(name)
     }
 
-    pub(super) fn keep_text(&self, name: &str, text: &str) -> Result<()> {
-        if REGISTERED.contains(&name) {
-            self.registry_changes();
+    pub(super) fn write_text(&self, name: &str, text: &str) -> Result<()> {
+        if REGISTRY_TEXTS.contains(&name) {
+            self.mark_registry_changed();
         }
-        self.sight.put(Table::Texts, name, text.into());
+        self.overlay.write_row(Table::Texts, name, text.into());
         Ok(())
     }
 
     // --- queues --------------------------------------------------------------------------------------------------
 
-    pub(super) fn all_queues(&self) -> Result<Vec<QueueRow>> {
-        self.sight.queue_rows()
+    pub(super) fn list_queues(&self) -> Result<Vec<QueueRow>> {
+        self.overlay.read_queues()
     }
 
-    pub(super) fn add_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId> {
-        let id = self.take(|standing| &mut standing.queues);
-        self.sight.put(Table::Queues, id.to_string(), rows::pack_queue(handler, tenant, of));
-        self.changed(Change::Queue(id));
+    pub(super) fn create_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId> {
+        let id = self.next_number(|store_state| &mut store_state.last_queue);
+        self.overlay.write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, tenant, of));
+        self.record_change(Change::Queue(id));
         Ok(id)
     }
 
-    pub(super) fn keep_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()> {
+    pub(super) fn write_queue_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()> {
         for (id, counts) in counts {
-            self.sight.put(Table::Counts, id.to_string(), rows::pack_counts(counts));
-            self.changed(Change::Queue(*id));
+            self.overlay.write_row(Table::QueueCounts, id.to_string(), rows::encode_counts(counts));
+            self.record_change(Change::Queue(*id));
         }
         Ok(())
     }
 
-    pub(super) fn head_of(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
-        let first = self.sight.members(&Index::Ready(queue), EVERYTHING, Way::Up, 1)?;
-        first.first().map(|member| Ok((-ordered(member, 0)?, TaskSeq(ordered(member, 2)?)))).transpose()
+    pub(super) fn read_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+        let first =
+            self.overlay.read_members(&Index::ReadyTasks(queue), UNBOUNDED, ScanOrder::Ascending, 1)?;
+        first
+            .first()
+            .map(|member| Ok((-decode_member_i64(member, 0)?, TaskSeq(decode_member_i64(member, 2)?))))
+            .transpose()
     }
 
-    pub(super) fn ranks_of(&self, queue: QueueId) -> Result<Vec<Ranks>> {
+    pub(super) fn read_rank_ranges(&self, queue: QueueId) -> Result<Vec<Ranks>> {
         let mut ranks: BTreeMap<(i64, Option<u16>), (i64, i64)> = BTreeMap::new();
-        for member in self.sight.members(&Index::Ready(queue), EVERYTHING, Way::Up, usize::MAX)? {
-            let (score, rank) = (-ordered(&member, 0)?, ordered(&member, 1)?);
+        for member in self.overlay.read_members(
+            &Index::ReadyTasks(queue),
+            UNBOUNDED,
+            ScanOrder::Ascending,
+            usize::MAX,
+        )? {
+            let (score, rank) = (-decode_member_i64(&member, 0)?, decode_member_i64(&member, 1)?);
             let bucket = member.last_chunk().map(|bytes| u16::from_be_bytes(*bytes));
             let bucket = bucket.filter(|bucket| *bucket != u16::MAX);
             let (least, greatest) = ranks.entry((score, bucket)).or_insert((rank, rank));
@@ -84,16 +93,16 @@ impl RedisTables {
 
     // --- handlers ------------------------------------------------------------------------------------------------
 
-    pub(super) fn all_handlers(&self) -> Result<Vec<HandlerRow>> {
-        self.sight.handlers()
+    pub(super) fn list_handlers(&self) -> Result<Vec<HandlerRow>> {
+        self.overlay.read_handlers()
     }
 
-    pub(super) fn define_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
-        let known = self.sight.handlers()?;
+    pub(super) fn replace_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
+        let known = self.overlay.read_handlers()?;
         let mut next = known.len() as HandlerId;
         for row in known.iter().filter(|row| !handlers.iter().any(|def| def.name == row.def.name)) {
-            let entry = HandlerEntry { def: row.def.clone(), defined: false };
-            self.sight.put(Table::Handlers, row.id.to_string(), rows::json(&entry)?);
+            let entry = StoredHandler { def: row.def.clone(), defined: false };
+            self.overlay.write_row(Table::Handlers, row.id.to_string(), rows::encode_json(&entry)?);
         }
         for def in handlers {
             let id = match known.iter().find(|row| row.def.name == def.name) {
@@ -103,132 +112,137 @@ impl RedisTables {
                     next
                 }
             };
-            let entry = HandlerEntry { def: def.clone(), defined: true };
-            self.sight.put(Table::Handlers, id.to_string(), rows::json(&entry)?);
+            let entry = StoredHandler { def: def.clone(), defined: true };
+            self.overlay.write_row(Table::Handlers, id.to_string(), rows::encode_json(&entry)?);
         }
-        self.registry_changes();
+        self.mark_registry_changed();
         Ok(())
     }
 
-    pub(super) fn keep_pace(&self, handler: HandlerId, pace: &Pace) -> Result<()> {
-        self.sight.put(Table::Paces, handler.to_string(), rows::json(pace)?);
-        self.changed(Change::Pace(handler));
+    pub(super) fn write_rate_limiter(&self, handler: HandlerId, pace: &Pace) -> Result<()> {
+        self.overlay.write_row(Table::RateLimiters, handler.to_string(), rows::encode_json(pace)?);
+        self.record_change(Change::Pace(handler));
         Ok(())
     }
 
-    pub(super) fn gaps_of(&self, handler: HandlerId) -> Result<String> {
-        let row = self.sight.row(Table::Gaps, handler.to_string())?;
-        row.map_or(Ok("[]".into()), |row| rows::of_text(&row))
+    pub(super) fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
+        let row = self.overlay.read_row(Table::HandlerGaps, handler.to_string())?;
+        row.map_or(Ok("[]".into()), |row| rows::decode_text(&row))
     }
 
-    pub(super) fn keep_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()> {
-        self.sight.put(Table::Gaps, handler.to_string(), gaps.into());
+    pub(super) fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()> {
+        self.overlay.write_row(Table::HandlerGaps, handler.to_string(), gaps.into());
         Ok(())
     }
 
-    pub(super) fn all_files(&self) -> Result<BTreeMap<String, String>> {
-        let rows = self.sight.all(Table::Files)?;
-        rows.iter().map(|(key, digest)| Ok((rows::of_text(key)?, rows::of_text(digest)?))).collect()
+    pub(super) fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
+        let rows = self.overlay.read_table(Table::FileDigests)?;
+        rows.iter().map(|(key, digest)| Ok((rows::decode_text(key)?, rows::decode_text(digest)?))).collect()
     }
 
-    pub(super) fn keep_file(&self, key: &str, digest: &str) -> Result<()> {
-        self.sight.put(Table::Files, key, digest.into());
+    pub(super) fn write_file_digest(&self, key: &str, digest: &str) -> Result<()> {
+        self.overlay.write_row(Table::FileDigests, key, digest.into());
         Ok(())
     }
 
-    pub(super) fn remove_file(&self, key: &str) -> Result<()> {
-        self.sight.delete(Table::Files, key);
+    pub(super) fn delete_file_digest(&self, key: &str) -> Result<()> {
+        self.overlay.delete_row(Table::FileDigests, key);
         Ok(())
     }
 
     // --- rules ---------------------------------------------------------------------------------------------------
 
-    pub(super) fn all_rules(&self) -> Result<Vec<Rule>> {
-        self.sight.rules()
+    pub(super) fn list_rules(&self) -> Result<Vec<Rule>> {
+        self.overlay.read_rules()
     }
 
-    pub(super) fn keep_rule(&self, rule: &Rule) -> Result<()> {
+    pub(super) fn write_rule(&self, rule: &Rule) -> Result<()> {
         let field = rule_field(rule.kind, &rule.place, rule.tenant.as_ref());
-        self.sight.put(Table::Rules, field, rows::json(rule)?);
-        self.registry_changes();
+        self.overlay.write_row(Table::Rules, field, rows::encode_json(rule)?);
+        self.mark_registry_changed();
         Ok(())
     }
 
-    pub(super) fn remove_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<()> {
-        self.sight.delete(Table::Rules, rule_field(kind, place, tenant));
-        self.registry_changes();
+    pub(super) fn delete_rule_row(
+        &self,
+        kind: RuleKind,
+        place: &Place,
+        tenant: Option<&Tenant>,
+    ) -> Result<()> {
+        self.overlay.delete_row(Table::Rules, rule_field(kind, place, tenant));
+        self.mark_registry_changed();
         Ok(())
     }
 
     // --- nodes and deeds -----------------------------------------------------------------------------------------
 
-    pub(super) fn all_nodes(&self) -> Result<Vec<NodeView>> {
-        self.sight.nodes()
+    pub(super) fn list_nodes(&self) -> Result<Vec<NodeView>> {
+        self.overlay.read_recent_nodes()
     }
 
-    pub(super) fn nodes_alive(&self) -> Result<Vec<NodeId>> {
-        let nodes = self.sight.node_rows(false)?;
+    pub(super) fn list_live_node_ids(&self) -> Result<Vec<NodeId>> {
+        let nodes = self.overlay.read_all_nodes(false)?;
         Ok(nodes.iter().filter(|node| !node.gone).map(|node| node.id).collect())
     }
 
-    pub(super) fn add_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
-        let id = self.take(|standing| &mut standing.nodes);
-        self.time.report(now);
+    pub(super) fn add_node_row(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+        let id = self.next_number(|store_state| &mut store_state.last_node);
+        self.caller_time.report(now);
         let abilities = Abilities::default();
         let node =
             NodeView { id, name: name.into(), joined: now, heard: now, gone: false, abilities, running: 0 };
-        self.put_node(&node)?;
-        self.registry_changes();
+        self.write_node(&node)?;
+        self.mark_registry_changed();
         Ok(id)
     }
 
-    fn put_node(&self, node: &NodeView) -> Result<()> {
-        self.sight.put(Table::Nodes, node.id.to_string(), rows::pack_node(node)?);
+    fn write_node(&self, node: &NodeView) -> Result<()> {
+        self.overlay.write_row(Table::Nodes, node.id.to_string(), rows::encode_node(node)?);
         Ok(())
     }
 
-    fn change_node(&self, id: NodeId, change: impl FnOnce(&mut NodeView)) -> Result<bool> {
-        let Some(row) = self.sight.row(Table::Nodes, id.to_string())? else { return Ok(false) };
-        let mut node = rows::unpack_node(id, &row, 0)?;
+    fn update_node(&self, id: NodeId, change: impl FnOnce(&mut NodeView)) -> Result<bool> {
+        let Some(row) = self.overlay.read_row(Table::Nodes, id.to_string())? else { return Ok(false) };
+        let mut node = rows::decode_node(id, &row, 0)?;
         let lives = !node.gone;
         change(&mut node);
-        self.put_node(&node)?;
+        self.write_node(&node)?;
         Ok(lives)
     }
 
-    pub(super) fn keep_abilities(&self, node: NodeId, abilities: &Abilities) -> Result<()> {
-        self.change_node(node, |node| node.abilities = abilities.clone()).map(drop)
+    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &Abilities) -> Result<()> {
+        self.update_node(node, |node| node.abilities = abilities.clone()).map(drop)
     }
 
-    pub(super) fn hear_node(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.time.report(now);
-        self.change_node(node, |node| {
+    pub(super) fn write_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+        self.caller_time.report(now);
+        self.update_node(node, |node| {
             if !node.gone {
                 node.heard = now;
             }
         })
     }
 
-    pub(super) fn remove_node(&self, node: NodeId) -> Result<()> {
-        self.change_node(node, |node| node.gone = true)?;
-        self.registry_changes();
+    pub(super) fn mark_node_gone(&self, node: NodeId) -> Result<()> {
+        self.update_node(node, |node| node.gone = true)?;
+        self.mark_registry_changed();
         Ok(())
     }
 
-    pub(super) fn nodes_silent(&self, before: Timestamp) -> Result<Vec<NodeId>> {
-        let nodes = self.sight.node_rows(false)?;
+    pub(super) fn list_silent_nodes(&self, before: Timestamp) -> Result<Vec<NodeId>> {
+        let nodes = self.overlay.read_all_nodes(false)?;
         let silent = nodes.iter().filter(|node| !node.gone && node.heard < before);
         Ok(silent.map(|node| node.id).collect())
     }
 
-    pub(super) fn add_deed(&self, deed: &Deed) -> Result<()> {
-        let n = self.take(|standing| &mut standing.deeds);
-        self.sight.put(Table::Deeds, n.to_string(), rows::pack_deed(deed));
+    pub(super) fn add_audit_entry(&self, deed: &Deed) -> Result<()> {
+        let n = self.next_number(|store_state| &mut store_state.last_audit_entry);
+        self.overlay.write_row(Table::AuditEntries, n.to_string(), rows::encode_audit_entry(deed));
         Ok(())
     }
 }
 
-/// No two rules of one kind are of the same place and tenant.
+/// Returns the field of a rule: kind, place and tenant are unique together.
 fn rule_field(kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Vec<u8> {
     let tenant = tenant.map_or("", |tenant| tenant.as_str());
     [kind.as_str(), place.space(), &place.name(), tenant].join("\0").into_bytes()

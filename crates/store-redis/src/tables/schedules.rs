@@ -1,4 +1,4 @@
-//! The fire ledger, and where each schedule stands.
+//! Schedules and their fires.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,129 +9,134 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{Phase, ScheduleRow};
 
 use super::RedisTables;
-use crate::codec::{Member, Ordered, Packer, Unpacker, ordered};
+use crate::codec::{Member, MemberBuilder, RowDecoder, RowEncoder, decode_member_i64};
 use crate::keys::{Index, Table};
+use crate::overlay::ScanOrder;
 use crate::rows;
-use crate::sight::Way;
 
-/// Where a schedule stands, and what it emitted last.
-pub(crate) struct Entry {
+/// A stored schedule and its last event.
+pub(crate) struct StoredSchedule {
     pub(crate) row: ScheduleRow,
     pub(crate) last_event: Option<EventId>,
 }
 
-impl Entry {
-    pub(crate) fn pack(&self) -> Vec<u8> {
+impl StoredSchedule {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let ScheduleRow { expression, settled, unmet, named } = &self.row;
-        Packer::default()
+        RowEncoder::default()
             .text(expression)
-            .int(settled.micros())
-            .maybe(unmet.map(Timestamp::micros))
-            .int(named.micros())
-            .maybe(self.last_event.map(EventId::as_i64))
-            .done()
+            .varint(settled.micros())
+            .optional_varint(unmet.map(Timestamp::micros))
+            .varint(named.micros())
+            .optional_varint(self.last_event.map(EventId::as_i64))
+            .finish()
     }
 
-    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self> {
-        let mut row = Unpacker::new(bytes);
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut row = RowDecoder::new(bytes);
         let schedule = ScheduleRow {
             expression: row.text()?.into(),
-            settled: Timestamp::from_micros(row.int()?),
-            unmet: row.maybe()?.map(Timestamp::from_micros),
-            named: Timestamp::from_micros(row.int()?),
+            settled: Timestamp::from_micros(row.varint()?),
+            unmet: row.optional_varint()?.map(Timestamp::from_micros),
+            named: Timestamp::from_micros(row.varint()?),
         };
-        Ok(Self { row: schedule, last_event: row.maybe()?.map(EventId::from_i64) })
+        Ok(Self { row: schedule, last_event: row.optional_varint()?.map(EventId::from_i64) })
     }
 }
 
 impl RedisTables {
-    pub(super) fn all_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
-        let rows = self.sight.all(Table::Schedules)?;
-        rows.iter().map(|(name, row)| Ok((rows::of_text(name)?, Entry::unpack(row)?.row))).collect()
+    pub(super) fn list_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
+        let rows = self.overlay.read_table(Table::Schedules)?;
+        rows.iter()
+            .map(|(name, row)| Ok((rows::decode_text(name)?, StoredSchedule::decode(row)?.row)))
+            .collect()
     }
 
-    pub(super) fn new_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> {
-        let last_event = self.schedule(name.as_str())?.and_then(|entry| entry.last_event);
+    pub(super) fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> {
+        let last_event = self.read_schedule(name.as_str())?.and_then(|entry| entry.last_event);
         let row = ScheduleRow { expression: expression.into(), settled: now, unmet: None, named: now };
-        self.sight.put(Table::Schedules, name.as_str(), Entry { row, last_event }.pack());
+        self.overlay.write_row(Table::Schedules, name.as_str(), StoredSchedule { row, last_event }.encode());
         Ok(())
     }
 
-    fn schedule(&self, name: &str) -> Result<Option<Entry>> {
-        self.sight.row(Table::Schedules, name)?.map(|row| Entry::unpack(&row)).transpose()
+    fn read_schedule(&self, name: &str) -> Result<Option<StoredSchedule>> {
+        self.overlay.read_row(Table::Schedules, name)?.map(|row| StoredSchedule::decode(&row)).transpose()
     }
 
-    fn change_schedule(&self, name: &str, change: impl FnOnce(&mut Entry)) -> Result<()> {
-        let Some(mut entry) = self.schedule(name)? else { return Ok(()) };
+    fn update_schedule(&self, name: &str, change: impl FnOnce(&mut StoredSchedule)) -> Result<()> {
+        let Some(mut entry) = self.read_schedule(name)? else { return Ok(()) };
         change(&mut entry);
-        self.sight.put(Table::Schedules, name, entry.pack());
+        self.overlay.write_row(Table::Schedules, name, entry.encode());
         Ok(())
     }
 
-    pub(super) fn note_schedules(&self, names: &[String], now: Timestamp) -> Result<()> {
-        names.iter().try_for_each(|name| self.change_schedule(name, |entry| entry.row.named = now))
+    pub(super) fn write_last_configured(&self, names: &[String], now: Timestamp) -> Result<()> {
+        names.iter().try_for_each(|name| self.update_schedule(name, |entry| entry.row.named = now))
     }
 
-    pub(super) fn remove_schedule(&self, name: &str) -> Result<()> {
-        self.sight.delete(Table::Schedules, name);
+    pub(super) fn delete_schedule_row(&self, name: &str) -> Result<()> {
+        self.overlay.delete_row(Table::Schedules, name);
         Ok(())
     }
 
-    pub(super) fn find_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
-        let row = self.sight.row(Table::Fires(schedule.to_string()), planned.micros().to_string())?;
-        row.map(|row| rows::unpack_fire(&row)).transpose()
+    pub(super) fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
+        let row = self.overlay.read_row(Table::Fires(schedule.to_string()), planned.micros().to_string())?;
+        row.map(|row| rows::decode_fire(&row)).transpose()
     }
 
-    pub(super) fn keep_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
+    pub(super) fn record_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
         let name = schedule.to_string();
-        if let Some(before) = self.find_fire(schedule, fire.planned)? {
-            self.sight.remove(Index::FiresByAge, age_member(&name, &before));
+        if let Some(before) = self.read_fire(schedule, fire.planned)? {
+            self.overlay.remove_member(Index::FiresByAge, fire_age_member(&name, &before));
         }
-        self.write_fire(&name, fire)?;
-        self.change_schedule(&name, |Entry { row, last_event }| {
+        self.write_fire_row(&name, fire)?;
+        self.update_schedule(&name, |StoredSchedule { row, last_event }| {
             row.settled = row.settled.max(fire.planned);
             row.unmet = row.unmet.or(unmet.then_some(fire.planned));
             *last_event = fire.event.or(*last_event);
         })
     }
 
-    /// Writes a row of the ledger, and nothing of its schedule.
-    pub(crate) fn write_fire(&self, schedule: &str, fire: &Fire) -> Result<()> {
+    /// Writes a fire without changing its schedule.
+    pub(crate) fn write_fire_row(&self, schedule: &str, fire: &Fire) -> Result<()> {
         let planned = fire.planned.micros();
-        self.sight.put(Table::Fires(schedule.into()), planned.to_string(), rows::pack_fire(fire)?);
-        self.sight.add(Index::FireTimes(schedule.into()), Ordered::of(planned).done());
-        self.sight.add(Index::FiresByAge, age_member(schedule, fire));
+        self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), rows::encode_fire(fire)?);
+        self.overlay.add_member(Index::FireTimes(schedule.into()), MemberBuilder::from_i64(planned).finish());
+        self.overlay.add_member(Index::FiresByAge, fire_age_member(schedule, fire));
         Ok(())
     }
 
-    /// A rule that was set meanwhile may have skipped later ones.
-    pub(super) fn make_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        let after = Ordered::of(up_to.micros()).done();
+    /// Sets the next unmet fire: a rule may have skipped later ones.
+    pub(super) fn advance_unmet_fire(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+        let after = MemberBuilder::from_i64(up_to.micros()).finish();
         let index = Index::FireTimes(schedule.to_string());
         let later = (Bound::Excluded(&*after), Bound::Unbounded);
         let mut unmet = None;
-        for member in self.sight.members(&index, later, Way::Up, usize::MAX)? {
-            let planned = Timestamp::from_micros(ordered(&member, 0)?);
-            let fire = self.find_fire(schedule, planned)?;
+        for member in self.overlay.read_members(&index, later, ScanOrder::Ascending, usize::MAX)? {
+            let planned = Timestamp::from_micros(decode_member_i64(&member, 0)?);
+            let fire = self.read_fire(schedule, planned)?;
             if fire.is_some_and(|fire| fire.outcome == Outcome::Skipped(Skipped::Held)) {
                 unmet = Some(planned);
                 break;
             }
         }
-        self.change_schedule(schedule.as_str(), |entry| entry.row.unmet = unmet)
+        self.update_schedule(schedule.as_str(), |entry| entry.row.unmet = unmet)
     }
 
-    pub(super) fn unfinished(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
-        let last = self.schedule(schedule.as_str())?.and_then(|entry| entry.last_event);
-        let event = last.map(|id| self.sight.journaled(id)).transpose()?.flatten();
+    pub(super) fn list_unfinished_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+        let last = self.read_schedule(schedule.as_str())?.and_then(|entry| entry.last_event);
+        let event = last.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
         let Some(event) = event else { return Ok(vec![]) };
-        let tasks = self.sight.tasks(event.own_tasks())?;
+        let tasks = self.overlay.read_active_tasks(event.task_seqs())?;
         let unfinished = tasks.iter().filter(|live| live.phase.code() <= Phase::Locked.code());
         Ok(unfinished.map(|live| live.seq).collect())
     }
 }
 
-/// When it was settled, for what time, and whose it is.
-pub(super) fn age_member(schedule: &str, fire: &Fire) -> Member {
-    Ordered::of(fire.at.micros()).and(fire.planned.micros()).and_bytes(schedule.as_bytes()).done()
+/// Returns the age index member of a fire: time, planned time and schedule.
+pub(super) fn fire_age_member(schedule: &str, fire: &Fire) -> Member {
+    MemberBuilder::from_i64(fire.at.micros())
+        .push_i64(fire.planned.micros())
+        .push_bytes(schedule.as_bytes())
+        .finish()
 }

@@ -1,4 +1,4 @@
-//! Unfinished tasks, and the indexes in which each of them stands.
+//! Active tasks and their index entries.
 
 use std::ops::Bound;
 
@@ -10,64 +10,67 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Gated, HandlerId, Head, Live, Phase, QueueId, Waiting};
 
 use super::RedisTables;
-use crate::codec::{Member, Ordered, ordered};
-use crate::keys::{BUCKET, Index, Table, bucket};
-use crate::link::{Words, word};
+use crate::codec::{Member, MemberBuilder, decode_member_i64};
+use crate::connection::{CommandArgs, to_arg};
+use crate::keys::{Index, TASKS_PER_BUCKET, Table, bucket_and_field};
+use crate::overlay::{ScanOrder, decode_list, decode_optional_bytes};
 use crate::script;
-use crate::sight::{Way, list, maybe_bytes};
-use crate::{places, rows};
+use crate::{rows, task_indexes};
 
-const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
-    /// Puts a task in the place of what was there: its row, and the indexes in which it stands.
+    /// Replaces the row and the index entries of a task.
     fn replace_task(&self, before: Option<&Live>, after: Option<&Live>) -> Result<()> {
-        let old = before.map(places::of_live).unwrap_or_default();
-        let new = after.map(places::of_live).unwrap_or_default();
+        let old = before.map(task_indexes::active_task_entries).unwrap_or_default();
+        let new = after.map(task_indexes::active_task_entries).unwrap_or_default();
         for (index, member) in old.iter().filter(|place| !new.contains(place)) {
-            self.sight.remove(index.clone(), member.clone());
+            self.overlay.remove_member(index.clone(), member.clone());
         }
         for (index, member) in new.iter().filter(|place| !old.contains(place)) {
-            self.sight.add(index.clone(), member.clone());
+            self.overlay.add_member(index.clone(), member.clone());
         }
         match (after, before) {
             (Some(live), _) => {
-                let (bucket, field) = bucket(live.seq);
-                self.sight.put(Table::Tasks(bucket), field, rows::pack_live(live));
-                self.document_live(live)
+                let (bucket, field) = bucket_and_field(live.seq);
+                self.overlay.write_row(Table::ActiveTasks(bucket), field, rows::encode_active_task(live));
+                self.write_active_sync_task(live)
             }
             (None, Some(live)) => {
-                let (bucket, field) = bucket(live.seq);
-                self.sight.delete(Table::Tasks(bucket), field);
-                self.document_left(live)
+                let (bucket, field) = bucket_and_field(live.seq);
+                self.overlay.delete_row(Table::ActiveTasks(bucket), field);
+                self.remove_from_sync_queue_of_task(live)
             }
             (None, None) => Ok(()),
         }
     }
 
-    /// Changes a task that is there.
-    fn change(&self, seq: TaskSeq, change: impl FnOnce(&mut Live)) -> Result<()> {
-        let before = self.sight.task(seq)?.ok_or_else(|| Fault::damaged(format!("no task {}", seq.0)))?;
+    /// Changes an existing task.
+    fn update_task(&self, seq: TaskSeq, change: impl FnOnce(&mut Live)) -> Result<()> {
+        let before = self
+            .overlay
+            .read_active_task(seq)?
+            .ok_or_else(|| Fault::damaged(format!("no task {}", seq.0)))?;
         let mut after = before.clone();
         change(&mut after);
         self.replace_task(Some(&before), Some(&after))
     }
 
-    pub(super) fn find_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
-        self.sight.task(seq)
+    pub(super) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
+        self.overlay.read_active_task(seq)
     }
 
-    pub(super) fn add_task(&self, live: &Live) -> Result<()> {
+    pub(super) fn add_active_task(&self, live: &Live) -> Result<()> {
         self.replace_task(None, Some(live))
     }
 
-    pub(super) fn remove_task(&self, live: &Live) -> Result<()> {
-        let before = self.sight.task(live.seq)?;
+    pub(super) fn delete_active_task(&self, live: &Live) -> Result<()> {
+        let before = self.overlay.read_active_task(live.seq)?;
         self.replace_task(before.as_ref(), None)
     }
 
-    pub(super) fn move_task(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()> {
-        self.change(seq, |live| {
+    pub(super) fn write_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()> {
+        self.update_task(seq, |live| {
             let due = live.due();
             (live.phase, live.rank) = (phase, rank);
             live.life.state = match phase {
@@ -80,7 +83,7 @@ impl RedisTables {
     }
 
     pub(super) fn lock_task(&self, locked: &Live) -> Result<()> {
-        self.change(locked.seq, |live| {
+        self.update_task(locked.seq, |live| {
             live.phase = locked.phase;
             live.started = locked.started;
             live.life.state = locked.life.state;
@@ -88,8 +91,8 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn change_task(&self, changed: &Live) -> Result<()> {
-        self.change(changed.seq, |live| {
+    pub(super) fn write_task_changes(&self, changed: &Live) -> Result<()> {
+        self.update_task(changed.seq, |live| {
             live.phase = changed.phase;
             live.place = changed.place;
             live.rank = changed.rank;
@@ -99,22 +102,22 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn track_task(&self, tracked: &Live) -> Result<()> {
-        self.change(tracked.seq, |live| {
+    pub(super) fn write_lane_assignment(&self, tracked: &Live) -> Result<()> {
+        self.update_task(tracked.seq, |live| {
             (live.lane, live.crowd, live.bucket) = (tracked.lane, tracked.crowd, tracked.bucket);
         })
     }
 
-    pub(super) fn crowd_task(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
-        self.change(seq, |live| live.crowd = crowd)
+    pub(super) fn write_concurrency_group(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
+        self.update_task(seq, |live| live.crowd = crowd)
     }
 
-    pub(super) fn score_task(&self, seq: TaskSeq, score: i64) -> Result<()> {
-        self.change(seq, |live| live.score = score)
+    pub(super) fn write_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
+        self.update_task(seq, |live| live.score = score)
     }
 
-    pub(super) fn lease_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
-        self.change(seq, |live| {
+    pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
+        self.update_task(seq, |live| {
             if let State::Locked(lease) = &mut live.life.state
                 && lease.until.is_some()
             {
@@ -123,158 +126,206 @@ impl RedisTables {
         })
     }
 
-    pub(super) fn note_touched(&self, seq: TaskSeq) {
-        self.changed(Change::Task(seq));
+    pub(super) fn record_task_change(&self, seq: TaskSeq) {
+        self.record_change(Change::Task(seq));
     }
 
-    pub(super) fn first_in_lane(&self, lane: i64) -> Result<Option<Head>> {
-        if self.is_of_new_object(lane) {
-            self.sight.knows_empty_at_first(lane)?;
+    pub(super) fn read_lane_head(&self, lane: i64) -> Result<Option<Head>> {
+        if self.is_lane_of_new_object(lane) {
+            self.overlay.assume_lane_was_empty(lane)?;
         }
-        let Some((place, seq)) = self.sight.first_in_lane(lane)? else { return Ok(None) };
-        let live =
-            self.sight.task(seq)?.ok_or_else(|| Fault::damaged(format!("no task {} of a lane", seq.0)))?;
+        let Some((place, seq)) = self.overlay.read_lane_head(lane)? else { return Ok(None) };
+        let live = self
+            .overlay
+            .read_active_task(seq)?
+            .ok_or_else(|| Fault::damaged(format!("no task {} of a lane", seq.0)))?;
         Ok(Some(Head { place, phase: live.phase, next: Waiting::of(&live, live.due()) }))
     }
 
-    /// An object that was heard of in this transaction for the first time has nobody in its lanes but what it put there.
-    fn is_of_new_object(&self, lane: i64) -> bool {
-        let objects = self.before.borrow().counters.objects;
+    /// Returns whether the object of a lane is new in this transaction, so that its lanes were empty.
+    fn is_lane_of_new_object(&self, lane: i64) -> bool {
+        let objects = self.state_at_begin.borrow().counters.objects;
         pointsman_store::object_of_lane(lane).is_some_and(|object| object > objects)
     }
 
-    pub(super) fn all_in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
-        let seqs = self.sight.seqs_in(&Index::Lanes, &Ordered::of(lane).done(), 2, usize::MAX)?;
-        Ok(self.sight.tasks(seqs)?.iter().map(|live| (live.seq, live.queue)).collect())
+    pub(super) fn list_tasks_in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+        let seqs = self.overlay.read_task_seqs(
+            &Index::LanePositions,
+            &MemberBuilder::from_i64(lane).finish(),
+            2,
+            usize::MAX,
+        )?;
+        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|live| (live.seq, live.queue)).collect())
     }
 
-    pub(super) fn crowd_active(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        self.sight.seqs_in(&Index::Crowds, &Ordered::of(crowd).and(0).done(), 2, most)
+    pub(super) fn list_active_in_group(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
+        self.overlay.read_task_seqs(
+            &Index::ConcurrencyGroups,
+            &MemberBuilder::from_i64(crowd).push_i64(0).finish(),
+            2,
+            most,
+        )
     }
 
-    pub(super) fn crowd_blocked(&self, crowd: i64) -> Result<Option<Waiting>> {
-        let blocked = self.sight.seqs_in(&Index::Crowds, &Ordered::of(crowd).and(1).done(), 2, 1)?;
-        Ok(self.sight.tasks(blocked)?.first().map(|live| Waiting::of(live, live.due())))
+    pub(super) fn read_first_blocked_in_group(&self, crowd: i64) -> Result<Option<Waiting>> {
+        let blocked = self.overlay.read_task_seqs(
+            &Index::ConcurrencyGroups,
+            &MemberBuilder::from_i64(crowd).push_i64(1).finish(),
+            2,
+            1,
+        )?;
+        Ok(self.overlay.read_active_tasks(blocked)?.first().map(|live| Waiting::of(live, live.due())))
     }
 
-    /// The first of each queue, with their events.
-    pub(super) fn best_of(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
-        let wanted: Vec<(Index, usize)> =
-            shares.iter().map(|(queue, share)| (Index::Ready(*queue), (*share).max(0) as usize)).collect();
-        let found = list(self.sight.link.ask(self.ready_words(&wanted))?)?;
+    /// Reads the first ready tasks of each queue with their events.
+    pub(super) fn read_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
+        let wanted: Vec<(Index, usize)> = shares
+            .iter()
+            .map(|(queue, share)| (Index::ReadyTasks(*queue), (*share).max(0) as usize))
+            .collect();
+        let found = decode_list(self.overlay.connection.execute(self.ready_tasks_command(&wanted))?)?;
         let mut best = Vec::new();
         for ((index, most), found) in wanted.iter().zip(found) {
             let mut members = Vec::new();
-            let mut parts = list(found)?.into_iter();
+            let mut parts = decode_list(found)?.into_iter();
             while let (Some(member), Some(task), Some(event)) = (parts.next(), parts.next(), parts.next()) {
-                let Some(member) = maybe_bytes(member)? else { continue };
-                self.saw(TaskSeq(ordered(&member, 2)?), maybe_bytes(task)?, maybe_bytes(event)?)?;
+                let Some(member) = decode_optional_bytes(member)? else { continue };
+                self.cache_task_and_event(
+                    TaskSeq(decode_member_i64(&member, 2)?),
+                    decode_optional_bytes(task)?,
+                    decode_optional_bytes(event)?,
+                )?;
                 members.push(Member::from_slice(&member));
             }
-            for member in self.sight.merged(index, Way::Up, *most, members) {
-                best.extend(self.sight.task(TaskSeq(ordered(&member, 2)?))?);
+            for member in self.overlay.merge_written_members(index, ScanOrder::Ascending, *most, members) {
+                best.extend(self.overlay.read_active_task(TaskSeq(decode_member_i64(&member, 2)?))?);
             }
         }
         Ok(best)
     }
 
-    fn ready_words(&self, wanted: &[(Index, usize)]) -> Words {
-        let keys = &self.sight.keys;
-        let mut names = vec![keys.journal(), keys.named("pointsman:tasks:")];
-        let mut arguments = vec![word(BUCKET.to_string())];
+    fn ready_tasks_command(&self, wanted: &[(Index, usize)]) -> CommandArgs {
+        let keys = &self.overlay.keys;
+        let mut names = vec![keys.journal_key(), keys.with_prefix("pointsman:tasks:")];
+        let mut arguments = vec![to_arg(TASKS_PER_BUCKET.to_string())];
         for (index, most) in wanted {
-            names.push(keys.index(index));
-            arguments.push(word((most + self.sight.removed_from(index)).to_string()));
+            names.push(keys.index_key(index));
+            arguments.push(to_arg((most + self.overlay.count_removed_members(index)).to_string()));
         }
-        script::READY.call(names, arguments)
+        script::READY_TASKS.call_command(names, arguments)
     }
 
-    /// A task and its event that a script has found.
-    fn saw(
+    /// Caches a task and its event that a script returned.
+    fn cache_task_and_event(
         &self,
         seq: TaskSeq,
-        task: Option<crate::sight::Bytes>,
-        event: Option<crate::sight::Bytes>,
+        task: Option<crate::overlay::Bytes>,
+        event: Option<crate::overlay::Bytes>,
     ) -> Result<()> {
         let Some(task) = task else { return Ok(()) };
-        if let Some((value, id)) = event.zip(rows::event_of_live(&task)?) {
-            self.sight.saw_event(id, value);
+        if let Some((value, id)) = event.zip(rows::decode_active_task_event(&task)?) {
+            self.overlay.cache_event(id, value);
         }
-        let (bucket, field) = bucket(seq);
-        self.sight.saw_row(&Table::Tasks(bucket), field, task);
+        let (bucket, field) = bucket_and_field(seq);
+        self.overlay.cache_row(&Table::ActiveTasks(bucket), field, task);
         Ok(())
     }
 
-    /// All that are scheduled, by score, rank and age.
-    pub(super) fn all_scheduled(&self) -> Result<Vec<Live>> {
-        let mut scheduled = self.sight.tasks(self.sight.seqs_in(&Index::Scheduled, &[], 0, usize::MAX)?)?;
+    /// Lists scheduled tasks by score, rank and age.
+    pub(super) fn list_scheduled_tasks(&self) -> Result<Vec<Live>> {
+        let mut scheduled = self.overlay.read_active_tasks(self.overlay.read_task_seqs(
+            &Index::ScheduledTasks,
+            &[],
+            0,
+            usize::MAX,
+        )?)?;
         scheduled.sort_by_key(|live| (std::cmp::Reverse(live.score), live.rank, live.seq));
         Ok(scheduled)
     }
 
-    pub(super) fn fallen_due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
-        let end = Ordered::of(now.micros()).and(i64::MAX).done();
-        let due =
-            self.sight.members(&Index::Due, (Bound::Unbounded, Bound::Included(&end)), Way::Up, most)?;
+    pub(super) fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
+        let end = MemberBuilder::from_i64(now.micros()).push_i64(i64::MAX).finish();
+        let due = self.overlay.read_members(
+            &Index::DueTasks,
+            (Bound::Unbounded, Bound::Included(&end)),
+            ScanOrder::Ascending,
+            most,
+        )?;
         let seqs: Vec<TaskSeq> =
-            due.iter().map(|member| ordered(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
-        Ok(self.sight.tasks(seqs)?.iter().map(|live| Waiting::of(live, live.due())).collect())
+            due.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
+        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|live| Waiting::of(live, live.due())).collect())
     }
 
-    pub(super) fn first_due(&self) -> Result<Option<Timestamp>> {
-        let first = self.sight.members(&Index::Due, EVERYTHING, Way::Up, 1)?;
-        first.first().map(|member| ordered(member, 0).map(Timestamp::from_micros)).transpose()
+    pub(super) fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
+        let first = self.overlay.read_members(&Index::DueTasks, UNBOUNDED, ScanOrder::Ascending, 1)?;
+        first.first().map(|member| decode_member_i64(member, 0).map(Timestamp::from_micros)).transpose()
     }
 
-    pub(super) fn gated_of(&self, event: EventId) -> Result<Vec<Gated>> {
-        let seqs = self.sight.seqs_in(&Index::Gated, &Ordered::of(event.as_i64()).done(), 2, usize::MAX)?;
+    pub(super) fn list_gated_tasks(&self, event: EventId) -> Result<Vec<Gated>> {
+        let seqs = self.overlay.read_task_seqs(
+            &Index::GatedTasks,
+            &MemberBuilder::from_i64(event.as_i64()).finish(),
+            2,
+            usize::MAX,
+        )?;
         let gated = |live: &Live| {
             let Live { lane, place, stage, .. } = *live;
             Gated { waiting: Waiting::of(live, live.due()), lane, place, stage }
         };
-        Ok(self.sight.tasks(seqs)?.iter().map(gated).collect())
+        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(gated).collect())
     }
 
-    /// The numbers of an event's own tasks ascend with their stages, so that the first that is found is the first of all.
-    pub(super) fn sync_ahead(&self, event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>> {
-        let Some(journaled) = self.sight.journaled(event)? else { return Ok(None) };
-        for live in self.sight.tasks(journaled.own_tasks())? {
+    /// Task numbers of an event ascend with their stages, so the first match is the earliest.
+    pub(super) fn find_earlier_sync_task(
+        &self,
+        event: EventId,
+        stage: i64,
+        fresh: bool,
+    ) -> Result<Option<TaskSeq>> {
+        let Some(journaled) = self.overlay.read_journaled_event(event)? else { return Ok(None) };
+        for live in self.overlay.read_active_tasks(journaled.task_seqs())? {
             let before = live.sync && live.stage < stage && live.phase.code() <= Phase::Locked.code();
-            if before && (!fresh || (!live.life.late && self.is_untried(live.seq)?)) {
+            if before && (!fresh || (!live.life.late && self.has_no_finished_attempt(live.seq)?)) {
                 return Ok(Some(live.seq));
             }
         }
         Ok(None)
     }
 
-    /// None of its attempts has ended otherwise than by a release.
-    fn is_untried(&self, seq: TaskSeq) -> Result<bool> {
-        Ok(self.sight.attempts(seq)?.iter().all(|attempt| attempt.end == AttemptEnd::Released))
+    /// Returns whether all attempts ended by a release.
+    fn has_no_finished_attempt(&self, seq: TaskSeq) -> Result<bool> {
+        Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.end == AttemptEnd::Released))
     }
 
-    pub(super) fn locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
-        self.sight.tasks(self.sight.seqs_in(&Index::Held(node), &[], 0, usize::MAX)?)
+    pub(super) fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
+        self.overlay.read_active_tasks(self.overlay.read_task_seqs(
+            &Index::LockedTasks(node),
+            &[],
+            0,
+            usize::MAX,
+        )?)
     }
 
-    pub(super) fn leases_over(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
-        let end = Ordered::of(now.micros()).done();
+    pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+        let end = MemberBuilder::from_i64(now.micros()).finish();
         let over = (Bound::Unbounded, Bound::Excluded(&*end));
-        let over = self.sight.members(&Index::Leases, over, Way::Up, usize::MAX)?;
+        let over =
+            self.overlay.read_members(&Index::LeaseExpiries, over, ScanOrder::Ascending, usize::MAX)?;
         let seqs: Vec<TaskSeq> =
-            over.iter().map(|member| ordered(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
-        let mut locked = self.sight.tasks(seqs)?;
+            over.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
+        let mut locked = self.overlay.read_active_tasks(seqs)?;
         locked.retain(|live| live.started.is_some_and(|started| started >= since));
         Ok(locked)
     }
 
-    /// The tasks of a queue in a phase, at most so many.
-    fn in_phase(&self, queue: QueueId, phase: Phase, most: usize) -> Result<Vec<TaskSeq>> {
+    /// Lists at most `most` tasks of a queue in a phase.
+    fn list_tasks_in_phase(&self, queue: QueueId, phase: Phase, most: usize) -> Result<Vec<TaskSeq>> {
         match phase {
-            Phase::Ready => self.sight.seqs_in(&Index::Ready(queue), &[], 2, most),
+            Phase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, most),
             Phase::Locked => {
                 let mut locked = Vec::new();
-                for node in self.sight.holders()? {
-                    let held = self.locked_by(node)?;
+                for node in self.overlay.list_lease_holders()? {
+                    let held = self.list_tasks_locked_by(node)?;
                     locked.extend(held.iter().filter(|live| live.queue == queue).map(|live| live.seq));
                 }
                 Ok(locked)
@@ -284,25 +335,32 @@ impl RedisTables {
             | Phase::Delayed
             | Phase::Scheduled
             | Phase::Halted
-            | Phase::Missing => self.sight.seqs_in(&Index::waiting(queue, phase), &[], 0, most),
+            | Phase::Missing => {
+                self.overlay.read_task_seqs(&Index::waiting_tasks(queue, phase), &[], 0, most)
+            }
         }
     }
 
-    pub(super) fn of_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_tasks_in_phases(
+        &self,
+        queue: QueueId,
+        phases: &[Phase],
+        most: usize,
+    ) -> Result<Vec<TaskSeq>> {
         let mut found = Vec::new();
         for phase in phases {
-            found.append(&mut self.in_phase(queue, *phase, most)?);
+            found.append(&mut self.list_tasks_in_phase(queue, *phase, most)?);
         }
         found.sort_unstable();
         found.truncate(most);
         Ok(found)
     }
 
-    pub(super) fn some_runners(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_running_tasks(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
         let mut runners = Vec::new();
-        for node in self.sight.holders()? {
-            for live in self.locked_by(node)? {
-                if self.sight.queue_row(live.queue)?.is_some_and(|queue| queue.handler == handler) {
+        for node in self.overlay.list_lease_holders()? {
+            for live in self.list_tasks_locked_by(node)? {
+                if self.overlay.read_queue(live.queue)?.is_some_and(|queue| queue.handler == handler) {
                     runners.push(live.seq);
                 }
                 if runners.len() >= most {
@@ -313,8 +371,8 @@ impl RedisTables {
         Ok(runners)
     }
 
-    /// All unfinished tasks of a queue, by age.
-    fn all_of(&self, queue: QueueId) -> Result<Vec<Live>> {
+    /// Lists all active tasks of a queue by age.
+    fn list_active_tasks_of_queue(&self, queue: QueueId) -> Result<Vec<Live>> {
         const ALL: [Phase; 8] = [
             Phase::Blocked,
             Phase::Gated,
@@ -325,21 +383,25 @@ impl RedisTables {
             Phase::Halted,
             Phase::Missing,
         ];
-        self.sight.tasks(self.of_phases(queue, &ALL, usize::MAX)?)
+        self.overlay.read_active_tasks(self.list_tasks_in_phases(queue, &ALL, usize::MAX)?)
     }
 
-    pub(super) fn all_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
-        Ok(self.all_of(queue)?.iter().map(|live| (live.seq, live.priority, live.created)).collect())
+    pub(super) fn list_tasks_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+        Ok(self
+            .list_active_tasks_of_queue(queue)?
+            .iter()
+            .map(|live| (live.seq, live.priority, live.created))
+            .collect())
     }
 
-    pub(super) fn all_to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
+    pub(super) fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
         let unlaned = |live: &Live| live.phase.code() <= Phase::Locked.code() && live.lane.is_none();
-        let tasks: Vec<Live> = self.all_of(queue)?.into_iter().filter(unlaned).collect();
+        let tasks: Vec<Live> = self.list_active_tasks_of_queue(queue)?.into_iter().filter(unlaned).collect();
         let events: Vec<EventId> = tasks.iter().filter_map(|live| live.event).collect();
-        self.fetch_events(&events)?;
+        self.prefetch_events(&events)?;
         let mut found = Vec::new();
         for live in tasks {
-            let event = live.event.map(|id| self.sight.journaled(id)).transpose()?.flatten();
+            let event = live.event.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
             if let Some(key) = event.and_then(|found| found.event.key) {
                 found.push((Waiting::of(&live, live.due()), live.phase, key.to_string()));
             }
@@ -348,14 +410,15 @@ impl RedisTables {
         Ok(found)
     }
 
-    pub(super) fn count_before(&self, live: &Live, most: u64) -> Result<u64> {
+    pub(super) fn count_ready_before(&self, live: &Live, most: u64) -> Result<u64> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let member = places::ready_member(live);
+        let member = task_indexes::ready_member(live);
         let upper = match live.phase {
             Phase::Ready => Bound::Excluded(&*member),
             _ => Bound::Unbounded,
         };
-        let index = Index::Ready(live.queue);
-        Ok(self.sight.members(&index, (Bound::Unbounded, upper), Way::Up, most)?.len() as u64)
+        let index = Index::ReadyTasks(live.queue);
+        Ok(self.overlay.read_members(&index, (Bound::Unbounded, upper), ScanOrder::Ascending, most)?.len()
+            as u64)
     }
 }

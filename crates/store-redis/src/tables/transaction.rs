@@ -1,4 +1,4 @@
-//! How a transaction begins, commits and is given up.
+//! Begin, commit and rollback of a transaction.
 
 use std::time::{Duration, Instant};
 
@@ -10,53 +10,57 @@ use pointsman_store::tables::{Changes, Foreseen, Memory};
 use redis::Value;
 
 use super::RedisTables;
-use crate::batch::Batch;
-use crate::codec::digits;
-use crate::error::{is_broken, refused};
-use crate::keys::{Table, task_row};
-use crate::link::{Words, words};
-use crate::lookup::object_questions;
-use crate::sight::{Glimpse, Question, int_of, list, maybe_bytes, strings, text_of};
-use crate::standing::{
-    GONE, Standing, Told, pack_commit, pack_touched, point_bytes, unpack_commit, unpack_touched,
+use crate::codec::decimal_field;
+use crate::command_buffer::CommandBuffer;
+use crate::connection::{CommandArgs, args};
+use crate::error::{commit_refused, is_connection_fault};
+use crate::keys::{Table, active_task_row};
+use crate::lookup::object_fetches;
+use crate::overlay::{
+    CacheFetch, FetchedReplies, decode_integer, decode_list, decode_optional_bytes, decode_strings,
+    decode_text_reply,
 };
-use crate::turn::{self, Sent};
+use crate::store_state::{
+    RecentCommits, STORE_MISSING, StoreState, decode_commit, decode_invalidation, encode_commit,
+    encode_commit_version, encode_invalidation,
+};
+use crate::write_lock::{self, CommitRequest};
 
-/// How long a commit whose answer was lost is sent again.
-const PERSISTENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(50);
+/// A commit without a reply is resent for this long.
+const COMMIT_RETRY_WINDOW: Duration = Duration::from_secs(5);
+const COMMIT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// So many first ones of a lane are looked at: one may end, and then the next has its turn.
-const HEADS: usize = 2;
+/// Number of first tasks of a lane to fetch: when one ends, the next may start.
+const LANE_HEADS_FETCHED: usize = 2;
 
-/// Whoever has met another writer, or may have, tells what it writes for so many transactions.
-const COMPANY: u32 = 64;
+/// A peer counts as active for this many transactions after its last write; meanwhile invalidations are published.
+const PEER_ACTIVE_TRANSACTIONS: u32 = 64;
 
-/// What the turn's script said.
-enum Turn {
-    Taken(Box<Standing>, Told),
-    Waiting,
-    /// Nothing was ever written here.
-    Nothing,
+/// Reply of `begin_transaction.lua`.
+enum LockReply {
+    Acquired(Box<StoreState>, RecentCommits),
+    Busy,
+    /// There is no store.
+    NoStore,
 }
 
-/// The turn was taken.
-struct Taken {
-    standing: Standing,
-    told: Told,
-    /// What was asked for along with the turn.
-    seen: Glimpse,
-    /// Something was left for an object that will be written to.
-    occupied: bool,
+/// State read together with the acquired write lock.
+struct LockedState {
+    store_state: StoreState,
+    recent_commits: RecentCommits,
+    /// Rows fetched together with the lock.
+    prefetched: FetchedReplies,
+    /// An object of the read set has outbox entries.
+    outbox_occupied: bool,
 }
 
 impl RedisTables {
-    /// Takes the turn, and reads how far everything has come; `false` if nothing is there yet.
-    pub(crate) fn open(&self) -> Result<bool> {
-        match self.wait_for_turn(&Foreseen::default())? {
+    /// Reads the store state under the write lock; returns `false` if there is no store.
+    pub(crate) fn read_existing_state(&self) -> Result<bool> {
+        match self.wait_for_write_lock(&Foreseen::default())? {
             Some(taken) => {
-                self.standing.replace(taken.standing);
-                self.hand_on()?;
+                self.store_state.replace(taken.store_state);
+                self.release_write_lock()?;
                 Ok(true)
             }
             None => Ok(false),
@@ -64,292 +68,343 @@ impl RedisTables {
     }
 
     pub(crate) fn begin(&self, foreseen: Foreseen) -> Result<Memory> {
-        self.sight.link.keep_turn_no_longer();
+        self.overlay.connection.stop_lock_renewal();
         self.changes.take();
         self.outbox.clear();
         self.registry_changed.set(false);
-        let Some(Taken { standing, told, seen, occupied }) = self.wait_for_turn(&foreseen)? else {
-            return Err(Fault::damaged(GONE));
+        let Some(LockedState { store_state, recent_commits, prefetched, outbox_occupied }) =
+            self.wait_for_write_lock(&foreseen)?
+        else {
+            return Err(Fault::damaged(STORE_MISSING));
         };
-        self.standing.replace(standing.clone());
-        self.before.replace(standing);
-        let memory = self.memory(&told, seen)?;
-        match memory {
+        self.store_state.replace(store_state.clone());
+        self.state_at_begin.replace(store_state);
+        let cache_state = self.refresh_caches(&recent_commits, prefetched)?;
+        match cache_state {
             Memory::Current => {
-                self.company.update(|left| left.saturating_sub(1));
-                self.look_at_lanes(&foreseen)?;
+                self.peer_active_transactions.update(|left| left.saturating_sub(1));
+                self.prefetch_lanes(&foreseen)?;
             }
             Memory::Behind(_) => {
-                self.company.set(COMPANY);
-                self.look_ahead(&foreseen)?;
+                self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
+                self.prefetch(&foreseen)?;
             }
             Memory::Unknown => {
-                self.company.set(COMPANY);
-                // Reading everything may take longer than a turn.
-                self.sight.link.keep_turn(&turn::renew(&self.sight.keys, &self.me));
-                self.look_ahead(&foreseen)?;
+                self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
+                // Reading everything may take longer than the lease of the lock.
+                self.overlay
+                    .connection
+                    .start_lock_renewal(&write_lock::renew_command(&self.overlay.keys, &self.lock_owner));
+                self.prefetch(&foreseen)?;
             }
         }
-        self.look_at_outbox(&foreseen, occupied)?;
-        Ok(memory)
+        self.read_outboxes_for(&foreseen, outbox_occupied)?;
+        Ok(cache_state)
     }
 
-    /// Asks for the turn until it is there, and fetches what the transaction will look at.
-    fn wait_for_turn(&self, foreseen: &Foreseen) -> Result<Option<Taken>> {
+    /// Acquires the write lock and fetches the read set.
+    fn wait_for_write_lock(&self, foreseen: &Foreseen) -> Result<Option<LockedState>> {
         loop {
-            let before = vec![self.turn_words(), self.given_words(), self.occupied_words(foreseen)];
-            let (answers, seen) = self.sight.glance_after(before, self.questions(foreseen))?;
+            let before = vec![
+                self.acquire_lock_command(),
+                self.last_event_id_command(),
+                self.outbox_exists_command(foreseen),
+            ];
+            let (answers, prefetched) =
+                self.overlay.fetch_without_caching(before, self.plan_fetches(foreseen))?;
             let mut answers = answers.into_iter();
             let mut answer = || answers.next().unwrap_or(Value::Nil);
-            match self.understand(answer())? {
-                Turn::Taken(standing, told) => {
-                    let given = list(answer())?.into_iter().next().unwrap_or(Value::Nil);
-                    self.outbox.begins(maybe_bytes(given)?, self.time.now());
-                    let occupied = int_of(answer())? > 0;
-                    return Ok(Some(Taken { standing: *standing, told, seen, occupied }));
+            match self.decode_lock_reply(answer())? {
+                LockReply::Acquired(store_state, recent_commits) => {
+                    let given = decode_list(answer())?.into_iter().next().unwrap_or(Value::Nil);
+                    self.outbox.start_ids_after(decode_optional_bytes(given)?, self.caller_time.now());
+                    let outbox_occupied = decode_integer(answer())? > 0;
+                    return Ok(Some(LockedState {
+                        store_state: *store_state,
+                        recent_commits,
+                        prefetched,
+                        outbox_occupied,
+                    }));
                 }
-                Turn::Nothing => return Ok(None),
-                // Somebody else is writing, and what was seen may be of before that.
-                Turn::Waiting => drop(self.sight.link.ask(turn::wait(&self.sight.keys, &self.me))?),
+                LockReply::NoStore => return Ok(None),
+                // A peer is writing, so the fetched rows may be stale.
+                LockReply::Busy => drop(
+                    self.overlay
+                        .connection
+                        .execute(write_lock::wait_command(&self.overlay.keys, &self.lock_owner))?,
+                ),
             }
         }
     }
 
-    fn turn_words(&self) -> Words {
-        let known = self.remembered.get().map(|(point, _)| point.version);
-        turn::ask(&self.sight.keys, &self.me, known)
+    fn acquire_lock_command(&self) -> CommandArgs {
+        let known = self.cached_version.get().map(|(point, _)| point.version);
+        write_lock::acquire_command(&self.overlay.keys, &self.lock_owner, known)
     }
 
-    fn understand(&self, answer: Value) -> Result<Turn> {
-        let mut parts = list(answer)?.into_iter();
+    fn decode_lock_reply(&self, answer: Value) -> Result<LockReply> {
+        let mut parts = decode_list(answer)?.into_iter();
         let mut part = || parts.next().unwrap_or(Value::Nil);
-        if int_of(part())? == 0 {
-            return Ok(Turn::Waiting);
+        if decode_integer(part())? == 0 {
+            return Ok(LockReply::Busy);
         }
-        let point = maybe_bytes(part())?.filter(|point| !point.is_empty());
-        let Some(point) = point else { return Ok(Turn::Nothing) };
-        // What cannot be read was not told.
-        let touched = strings(part())?.iter().filter_map(|told| unpack_touched(told).ok()).collect();
+        let point = decode_optional_bytes(part())?.filter(|point| !point.is_empty());
+        let Some(point) = point else { return Ok(LockReply::NoStore) };
+        // Undecodable records count as not published.
+        let invalidations =
+            decode_strings(part())?.iter().filter_map(|told| decode_invalidation(told).ok()).collect();
         let mut commits = Vec::new();
         for told in parts {
-            commits.extend(maybe_bytes(told)?.map(|told| unpack_commit(&told)).transpose()?);
+            commits.extend(decode_optional_bytes(told)?.map(|told| decode_commit(&told)).transpose()?);
         }
         commits.reverse();
-        Ok(Turn::Taken(Box::new(Standing::unpack(&point)?), Told { commits, touched }))
+        Ok(LockReply::Acquired(
+            Box::new(StoreState::decode(&point)?),
+            RecentCommits { commits, invalidations },
+        ))
     }
 
-    /// How the memory beside the tables stands to what they hold.
-    fn memory(&self, told: &Told, seen: Glimpse) -> Result<Memory> {
+    /// Drops stale cache entries, and returns how current the caches of the writer are.
+    fn refresh_caches(&self, recent_commits: &RecentCommits, prefetched: FetchedReplies) -> Result<Memory> {
         let (point, registry) = {
-            let standing = self.standing.borrow();
-            (standing.point, standing.registry)
+            let store_state = self.store_state.borrow();
+            (store_state.commit_version, store_state.registry_version)
         };
-        let before = self.remembered.replace(Some((point, registry)));
+        let before = self.cached_version.replace(Some((point, registry)));
         let changes = match before {
             Some((known, same)) if same == registry => {
-                let later = since(&told.commits, known, |commit| commit.point);
+                let later = since(&recent_commits.commits, known, |commit| commit.point);
                 later.and_then(|later| changed(later.iter().map(|commit| commit.changes.as_ref())))
             }
             Some(_) | None => None,
         };
         let is_current = changes.is_some() && before.is_some_and(|(known, _)| known == point);
         if !is_current {
-            let touched = changes.as_ref().and(before).and_then(|(known, _)| told.touched_since(known));
+            let touched =
+                changes.as_ref().and(before).and_then(|(known, _)| recent_commits.invalidations_since(known));
             match touched {
-                Some(touched) => touched.iter().for_each(|touched| self.sight.hear(touched)),
-                None => self.sight.forget(),
+                Some(touched) => touched.iter().for_each(|touched| self.overlay.drop_invalidated(touched)),
+                None => self.overlay.clear(),
             }
         }
-        self.sight.remember(seen)?;
+        self.overlay.cache_fetched(prefetched)?;
         if is_current {
             return Ok(Memory::Current);
         }
         match changes {
-            Some(changes) => self.catch_up(changes).map(Memory::Behind),
+            Some(changes) => self.read_changed_rows(changes).map(Memory::Behind),
             None => Ok(Memory::Unknown),
         }
     }
 
-    fn catch_up(&self, changes: Vec<Change>) -> Result<Changes> {
-        let counters = self.standing.borrow().counters;
+    fn read_changed_rows(&self, changes: Vec<Change>) -> Result<Changes> {
+        let counters = self.store_state.borrow().counters;
         let mut caught = Changes { counters, ..Changes::default() };
         let (mut queues, mut all) = (vec![], false);
         for change in changes {
             match change {
                 Change::Queue(id) => queues.push(id),
-                Change::Pace(id) => caught.paces.push((id, self.sight.pace(id)?)),
+                Change::Pace(id) => caught.paces.push((id, self.overlay.read_rate_limiter(id)?)),
                 Change::Task(seq) => caught.tasks.push(seq),
                 Change::AllQueues => all = true,
             }
         }
         if all {
-            caught.queues = self.sight.queue_rows()?;
+            caught.queues = self.overlay.read_queues()?;
             return Ok(caught);
         }
         queues.sort_unstable();
         queues.dedup();
         let row = |id: &i64| {
-            let field = digits(*id);
-            [Question::Row(Table::Queues, field.clone()), Question::Row(Table::Counts, field)]
+            let field = decimal_field(*id);
+            [CacheFetch::Row(Table::Queues, field.clone()), CacheFetch::Row(Table::QueueCounts, field)]
         };
-        self.sight.look(queues.iter().flat_map(row).collect())?;
+        self.overlay.fetch(queues.iter().flat_map(row).collect())?;
         for id in queues {
-            caught.queues.extend(self.sight.queue_row(id)?);
+            caught.queues.extend(self.overlay.read_queue(id)?);
         }
         Ok(caught)
     }
 
-    /// What a transaction will look at, as far as that can be asked for at once.
-    fn questions(&self, foreseen: &Foreseen) -> Vec<Question> {
-        let mut questions = Vec::new();
-        let unknown = |(tenant, key, _): &&(Tenant, String, HandlerId)| !self.sight.knows_object(tenant, key);
+    /// Plans the fetches of a read set that need no earlier result.
+    fn plan_fetches(&self, foreseen: &Foreseen) -> Vec<CacheFetch> {
+        let mut plan_fetches = Vec::new();
+        let unknown =
+            |(tenant, key, _): &&(Tenant, String, HandlerId)| !self.overlay.is_object_cached(tenant, key);
         for (tenant, key, _) in foreseen.objects.iter().filter(unknown) {
-            questions.extend(object_questions(tenant, key));
+            plan_fetches.extend(object_fetches(tenant, key));
         }
-        questions.extend(foreseen.lanes.iter().copied().map(Question::Lane));
-        let answer = |(tenant, key): &(Tenant, String)| answer_field(tenant, key);
-        questions.extend(foreseen.tasks.iter().map(|seq| Question::from(task_row(*seq))));
-        questions.extend(foreseen.answers.iter().map(|a| Question::Row(Table::Answers, answer(a).into())));
-        questions
+        plan_fetches.extend(foreseen.lanes.iter().copied().map(CacheFetch::Lane));
+        let answer = |(tenant, key): &(Tenant, String)| idempotency_field(tenant, key);
+        plan_fetches.extend(foreseen.tasks.iter().map(|seq| CacheFetch::from(active_task_row(*seq))));
+        plan_fetches.extend(
+            foreseen.answers.iter().map(|a| CacheFetch::Row(Table::IdempotencyRecords, answer(a).into())),
+        );
+        plan_fetches
     }
 
-    /// Fetches what more jobs will look at.
-    pub(crate) fn look_ahead(&self, foreseen: &Foreseen) -> Result<()> {
-        self.sight.look(self.questions(foreseen))?;
-        self.look_at_lanes(foreseen)
+    /// Fetches a read set.
+    pub(crate) fn prefetch(&self, foreseen: &Foreseen) -> Result<()> {
+        self.overlay.fetch(self.plan_fetches(foreseen))?;
+        self.prefetch_lanes(foreseen)
     }
 
-    /// More jobs share the transaction.
-    pub(crate) fn let_in(&self, foreseen: &Foreseen) -> Result<()> {
-        let asked = vec![self.occupied_words(foreseen)];
-        let occupied = self.sight.look_after(asked, self.questions(foreseen))?.pop();
-        self.look_at_lanes(foreseen)?;
-        self.look_at_outbox(foreseen, int_of(occupied.unwrap_or(Value::Nil))? > 0)
+    /// Fetches the read set of jobs that join the transaction.
+    pub(crate) fn prefetch_joining_jobs(&self, foreseen: &Foreseen) -> Result<()> {
+        let asked = vec![self.outbox_exists_command(foreseen)];
+        let outbox_occupied = self.overlay.fetch_after(asked, self.plan_fetches(foreseen))?.pop();
+        self.prefetch_lanes(foreseen)?;
+        self.read_outboxes_for(foreseen, decode_integer(outbox_occupied.unwrap_or(Value::Nil))? > 0)
     }
 
-    /// The lanes of objects, whose numbers are known only now; then those who come first in all lanes.
-    fn look_at_lanes(&self, foreseen: &Foreseen) -> Result<()> {
+    /// Fetches the lanes of objects, whose numbers are known only now, and then the heads of all lanes.
+    fn prefetch_lanes(&self, foreseen: &Foreseen) -> Result<()> {
         let mut lanes = Vec::with_capacity(foreseen.objects.len());
         for (tenant, key, handler) in foreseen.objects.iter().filter(|(_, _, handler)| *handler != 0) {
-            if let Some(object) = self.sight.object(tenant, key)? {
+            if let Some(object) = self.overlay.read_object(tenant, key)? {
                 lanes.push(pointsman_store::lane_number(object.number, *handler));
             }
         }
-        self.sight.look(lanes.iter().copied().map(Question::Lane).collect())?;
-        self.sight.look_at_heads(foreseen.lanes.iter().copied().chain(lanes), HEADS)
+        self.overlay.fetch(lanes.iter().copied().map(CacheFetch::Lane).collect())?;
+        self.overlay.fetch_lane_heads(foreseen.lanes.iter().copied().chain(lanes), LANE_HEADS_FETCHED)
     }
 
-    /// `next.event.id` of 001 holds the last id that was given out.
-    fn tell_last_id(&self) {
-        let last = self.standing.borrow().counters.last_event;
-        if last != self.before.borrow().counters.last_event {
-            self.sight.also(words!["SET", self.sight.keys.named("next.event.id"), last.to_string()]);
+    /// Writes `next.event.id` of 001, the last assigned id.
+    fn write_last_event_id(&self) {
+        let last = self.store_state.borrow().counters.last_event;
+        if last != self.state_at_begin.borrow().counters.last_event {
+            self.overlay.add_command(args![
+                "SET",
+                self.overlay.keys.with_prefix("next.event.id"),
+                last.to_string()
+            ]);
         }
     }
 
     pub(crate) fn commit(&self) -> Result<()> {
-        self.commit_and(false)
+        self.commit_keeping_lock(false)
     }
 
-    /// Commits what was done so far, and begins the next transaction: nobody else has the turn between them.
-    pub(crate) fn commit_and_go_on(&self) -> Result<()> {
-        self.commit_and(true)?;
-        self.before.replace(self.standing.borrow().clone());
+    /// Commits, and begins the next transaction without releasing the write lock.
+    pub(crate) fn commit_and_continue(&self) -> Result<()> {
+        self.commit_keeping_lock(true)?;
+        self.state_at_begin.replace(self.store_state.borrow().clone());
         self.registry_changed.set(false);
-        self.outbox.ends();
-        self.look_at_all_left()
+        self.outbox.reset_contents();
+        self.read_outboxes()
     }
 
-    fn commit_and(&self, keep_turn: bool) -> Result<()> {
-        self.tell_last_id();
-        let writes = self.sight.writes();
+    fn commit_keeping_lock(&self, keep_lock: bool) -> Result<()> {
+        self.write_last_event_id();
+        let writes = self.overlay.encode_writes();
         let registry_changed = self.registry_changed.get();
-        if writes.is_empty() && !registry_changed && *self.standing.borrow() == *self.before.borrow() {
-            return self.hand_on();
+        if writes.is_empty()
+            && !registry_changed
+            && *self.store_state.borrow() == *self.state_at_begin.borrow()
+        {
+            return self.release_write_lock();
         }
         let next = {
-            let mut standing = self.standing.borrow_mut();
-            standing.point = standing.point.next();
-            standing.registry += i64::from(registry_changed);
-            standing.clone()
+            let mut store_state = self.store_state.borrow_mut();
+            store_state.commit_version = store_state.commit_version.next();
+            store_state.registry_version += i64::from(registry_changed);
+            store_state.clone()
         };
-        let commit = Commit { point: next.point, changes: told(self.changes.take()) };
-        let touched = (self.company.get() > 0).then(|| self.sight.touched().pack()).flatten();
-        let sent = Sent {
-            before: point_bytes(self.before.borrow().point),
-            point: next.pack(),
-            told: pack_commit(&commit),
-            touched: touched.map(|touched| pack_touched(next.point, touched)).unwrap_or_default(),
-            keep_turn,
+        let commit = Commit { point: next.commit_version, changes: told(self.changes.take()) };
+        let touched = (self.peer_active_transactions.get() > 0)
+            .then(|| self.overlay.invalidation_record().encode())
+            .flatten();
+        let sent = CommitRequest {
+            expected_version: encode_commit_version(self.state_at_begin.borrow().commit_version),
+            new_state: next.encode(),
+            commit_record: encode_commit(&commit),
+            invalidation: touched
+                .map(|touched| encode_invalidation(next.commit_version, touched))
+                .unwrap_or_default(),
+            keep_lock,
             fences: &self.outbox.fences(),
             writes: Some(&writes),
         };
-        self.send_commit(&turn::commit(&self.sight.keys, &self.me, sent))?;
-        self.rows.set(self.rows.get() + writes.words() as u64 / 2);
-        self.remembered.set(Some((next.point, next.registry)));
+        self.send_commit_until_answered(&write_lock::commit_command(
+            &self.overlay.keys,
+            &self.lock_owner,
+            sent,
+        ))?;
+        self.written_rows.set(self.written_rows.get() + writes.arg_count() as u64 / 2);
+        self.cached_version.set(Some((next.commit_version, next.registry_version)));
         Ok(())
     }
 
-    /// Sends a commit, and sends it again if its answer does not come: Redis knows it by its mark.
-    fn send_commit(&self, commit: &Batch) -> Result<()> {
+    /// Sends a commit, and resends it without a reply: the script recognises it by its mark.
+    fn send_commit_until_answered(&self, commit: &CommandBuffer) -> Result<()> {
         let begun = Instant::now();
         let answer = loop {
-            // Should it not be done, all that was seen is forgotten anyway.
-            match self.sight.link.ask_batch_and(commit, &mut || self.sight.settle()) {
-                Err(fault) if is_broken(&fault) && begun.elapsed() < PERSISTENCE => std::thread::sleep(PAUSE),
+            // If the commit fails, the caches are cleared anyway.
+            match self.overlay.connection.execute_buffer_while(commit, &mut || self.overlay.mark_committed())
+            {
+                Err(fault) if is_connection_fault(&fault) && begun.elapsed() < COMMIT_RETRY_WINDOW => {
+                    std::thread::sleep(COMMIT_RETRY_DELAY)
+                }
                 answer => break answer?,
             }
         };
         if let Value::Array(parts) = answer {
-            let key = parts.into_iter().nth(1).map(text_of).transpose()?.unwrap_or_default();
+            let key = parts.into_iter().nth(1).map(decode_text_reply).transpose()?.unwrap_or_default();
             return Err(Fault::damaged(format!(
-                "the key {key} is of another type than it should be; nothing was stored"
+                "key {key} has the wrong type; nothing was stored; rename the key, another application wrote it"
             )));
         }
-        match text_of(answer)?.as_str() {
+        match decode_text_reply(answer)?.as_str() {
             "done" => Ok(()),
-            "behind" => Err(refused("another node has written meanwhile; try again")),
+            "behind" => Err(commit_refused("a peer committed first; try again")),
             "unknown" => {
-                Err(refused("its answer was lost for so long that nobody knows whether it was stored"))
+                Err(commit_refused("the reply to the commit was lost, and whether it was stored is unknown"))
             }
-            _ => Err(refused("another worker has taken the events over; try again")),
+            _ => Err(commit_refused("another worker took over the outbox events; try again")),
         }
     }
 
-    /// Lets the next one have the turn, without having written anything.
-    fn hand_on(&self) -> Result<()> {
-        self.sight.link.ask_batch(&turn::hand_on(&self.sight.keys, &self.me))?;
-        self.sight.settle();
+    /// Releases the write lock without writing.
+    fn release_write_lock(&self) -> Result<()> {
+        self.overlay
+            .connection
+            .execute_buffer(&write_lock::release_command(&self.overlay.keys, &self.lock_owner))?;
+        self.overlay.mark_committed();
         Ok(())
     }
 
-    /// Writes the first things that a store holds, unless another node was quicker.
-    pub(crate) fn found(&self, texts: &[(&str, String)]) -> Result<()> {
+    /// Creates the store unless another node was faster.
+    pub(crate) fn create_store(&self, texts: &[(&str, String)]) -> Result<()> {
         for (name, text) in texts {
-            self.sight.put(Table::Texts, name, text.clone().into_bytes());
+            self.overlay.write_row(Table::Texts, name, text.clone().into_bytes());
         }
-        let writes = self.sight.writes();
-        let standing = Standing { point: Point::default().next(), ..Standing::default() };
-        let commit = Commit { point: standing.point, changes: None };
-        let (point, told) = (standing.pack(), pack_commit(&commit));
-        let sent = Sent { point, told, writes: Some(&writes), ..Sent::default() };
-        self.sight.link.ask_batch(&turn::commit(&self.sight.keys, &self.me, sent))?;
-        self.sight.forget();
+        let writes = self.overlay.encode_writes();
+        let store_state = StoreState { commit_version: Point::default().next(), ..StoreState::default() };
+        let commit = Commit { point: store_state.commit_version, changes: None };
+        let (new_state, commit_record) = (store_state.encode(), encode_commit(&commit));
+        let sent =
+            CommitRequest { new_state, commit_record, writes: Some(&writes), ..CommitRequest::default() };
+        self.overlay.connection.execute_buffer(&write_lock::commit_command(
+            &self.overlay.keys,
+            &self.lock_owner,
+            sent,
+        ))?;
+        self.overlay.clear();
         Ok(())
     }
 
-    /// Whoever waits need not wait until the turn has run out, unless there is nobody to tell.
+    /// Clears the overlay and releases the write lock, so that peers need not wait for its expiry.
     pub(crate) fn roll_back(&self) {
-        self.sight.forget();
-        self.remembered.set(None);
-        if self.sight.link.is_open() && self.hand_on().is_err() {
-            self.sight.link.cut();
+        self.overlay.clear();
+        self.cached_version.set(None);
+        if self.overlay.connection.is_open() && self.release_write_lock().is_err() {
+            self.overlay.connection.disconnect();
         }
-        self.sight.forget();
+        self.overlay.clear();
     }
 }
 
-/// Where the answer for an idempotency key lies.
-pub(super) fn answer_field(tenant: &Tenant, key: &str) -> Vec<u8> {
+/// Returns the field of an idempotency record.
+pub(super) fn idempotency_field(tenant: &Tenant, key: &str) -> Vec<u8> {
     format!("{tenant}/{key}").into_bytes()
 }

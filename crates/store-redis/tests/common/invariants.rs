@@ -1,78 +1,78 @@
-//! The invariants of document 001 in their true form, looked at in the real keys while everything else goes on.
+//! Checks the invariants of document 001 on the real keys while a test runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::place::{Hand, Place};
-use super::until;
+use super::redis_location::{RawClient, RedisLocation};
+use super::wait_until;
 
-const SCRIPT: &str = include_str!("invariants.lua");
-/// So long it lets the others go on between two looks.
-const BREATH: Duration = Duration::from_millis(2);
+const INVARIANTS_SCRIPT: &str = include_str!("invariants.lua");
+/// Pause between two checks.
+const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What is wrong now.
-pub(crate) fn findings(hand: &mut Hand, at_rest: bool) -> anyhow::Result<Vec<String>> {
-    let (prefix, at_rest) = (hand.prefix.clone(), if at_rest { "1" } else { "0" });
-    Ok(hand.try_ask(&["EVAL", SCRIPT, "0", &prefix, at_rest])?.texts())
+/// Returns the current violations.
+pub(crate) fn find_violations(client: &mut RawClient, at_rest: bool) -> anyhow::Result<Vec<String>> {
+    let (prefix, at_rest) = (client.prefix.clone(), if at_rest { "1" } else { "0" });
+    Ok(client.try_command(&["EVAL", INVARIANTS_SCRIPT, "0", &prefix, at_rest])?.texts())
 }
 
-/// Waits until all that was left is journaled, and nothing of the workers is left over.
-pub(crate) async fn rest(place: &Place) {
-    let mut hand = place.connect();
+/// Waits until all pushed events are journaled and no worker keys remain.
+pub(crate) async fn wait_until_outbox_is_drained(location: &RedisLocation) {
+    let mut client = location.connect();
     let mut found = vec![];
-    let come = until("all is at rest", async || {
-        found = findings(&mut hand, true).unwrap();
+    let come = wait_until("all is at rest", async || {
+        found = find_violations(&mut client, true).unwrap();
         found.is_empty()
     });
     come.await;
 }
 
-/// Looks all the time, on a connection of its own, until it is ended.
-pub(crate) struct Watch {
+/// Checks the invariants continuously on its own connection.
+pub(crate) struct InvariantMonitor {
     stop: Arc<AtomicBool>,
-    found: Arc<Mutex<Vec<String>>>,
+    violations: Arc<Mutex<Vec<String>>>,
     thread: JoinHandle<u64>,
 }
 
-impl Watch {
-    pub(crate) fn start(place: &Place) -> Self {
+impl InvariantMonitor {
+    pub(crate) fn start(location: &RedisLocation) -> Self {
         let (stop, found) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Vec<String>>>::default());
-        let (place, stopped, wrong) = (place.clone(), stop.clone(), found.clone());
+        let (location, stopped, wrong) = (location.clone(), stop.clone(), found.clone());
         let thread = std::thread::spawn(move || {
-            let (mut hand, mut looks) = (None, 0);
+            let (mut client, mut looks) = (None, 0);
             while !stopped.load(Ordering::Relaxed) {
-                // A server that is away is asked again when it is back.
-                hand = hand.or_else(|| place.try_connect().ok());
-                match hand.as_mut().map(|hand| findings(hand, false)) {
+                // Reconnects to a server that was down.
+                client = client.or_else(|| location.try_connect().ok());
+                match client.as_mut().map(|client| find_violations(client, false)) {
                     Some(Ok(found)) => {
                         wrong.lock().unwrap().extend(found);
                         looks += 1;
                     }
-                    Some(Err(_)) | None => hand = None,
+                    Some(Err(_)) | None => client = None,
                 }
-                std::thread::sleep(BREATH);
+                std::thread::sleep(CHECK_INTERVAL);
             }
             looks
         });
-        Self { stop, found, thread }
+        Self { stop, violations: found, thread }
     }
 
-    pub(crate) fn has_found_something(&self) -> bool {
-        !self.found.lock().unwrap().is_empty()
+    pub(crate) fn has_violations(&self) -> bool {
+        !self.violations.lock().unwrap().is_empty()
     }
 
-    /// What was wrong, and how often it has looked.
+    /// Stops; returns the violations and the number of checks.
     pub(crate) fn stop(self) -> (Vec<String>, u64) {
         self.stop.store(true, Ordering::Relaxed);
         let looks = self.thread.join().unwrap();
-        let found = std::mem::take(&mut *self.found.lock().unwrap());
+        let found = std::mem::take(&mut *self.violations.lock().unwrap());
         (found, looks)
     }
 
-    /// Ends it; nothing was ever wrong.
-    pub(crate) fn end(self) {
+    /// Stops, and asserts that there were no violations.
+    pub(crate) fn stop_and_assert_no_violations(self) {
         let (found, looks) = self.stop();
         let shown: Vec<_> = found.iter().take(10).collect();
         assert!(found.is_empty(), "{} things were wrong: {shown:#?}", found.len());

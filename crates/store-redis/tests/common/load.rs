@@ -1,4 +1,4 @@
-//! Load with known contents, on a store that is maltreated meanwhile; and what must have become of it.
+//! Load with known contents for fault tests, and verification of the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,114 +18,114 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::{sleep, timeout};
 
-use super::chains::assert_chained;
-use super::invariants::rest;
-use super::node::Node;
-use super::place::{Hand, Place, left};
-use super::{PATIENCE, now, until};
+use super::invariants::wait_until_outbox_is_drained;
+use super::journal_checks::assert_ids_and_prev_links;
+use super::redis_location::{RawClient, RedisLocation, outbox_event};
+use super::test_node::TestNode;
+use super::{TEST_TIMEOUT, now, wait_until};
 
-/// How soon somebody who was told that the store is not available tries again.
-const AGAIN: Duration = Duration::from_millis(20);
-/// Beyond this they let the others go on.
-const HASTE: Duration = Duration::from_millis(1);
+/// Delay before a retry if the store is unavailable.
+const RETRY_DELAY: Duration = Duration::from_millis(20);
+/// Pause between two actions of a producer.
+const ACTION_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The number of an actor, which no other has, and how many things it had done.
-type Mark = (u64, u64);
+/// Number of a producer, and number of its action.
+type ActionId = (u64, u64);
 
-/// What was answered to whom.
+/// Replies that producers and workers received.
 #[derive(Default)]
-struct Ledger {
-    /// What was left has no id yet.
-    acknowledged: BTreeMap<Mark, Option<EventId>>,
+struct ReplyLedger {
+    /// Acknowledged actions with the event id; pushed events have none yet.
+    acknowledged: BTreeMap<ActionId, Option<EventId>>,
     /// Acknowledged while a failover could lose them: each may be missing, and none may be there twice.
-    at_risk: BTreeSet<Mark>,
-    /// Nobody knows whether these are there.
-    unknown: BTreeSet<Mark>,
-    /// Attempts that ended, as far as that was answered.
+    at_risk: BTreeSet<ActionId>,
+    /// Actions without a reply: they may or may not be journaled.
+    unanswered: BTreeSet<ActionId>,
+    /// Tasks whose end was acknowledged.
     ended: BTreeSet<TaskSeq>,
 }
 
-struct Shared {
-    node: Node,
-    id: NodeId,
-    /// Where the producers push.
-    place: Mutex<Place>,
-    actors: Range<u64>,
-    ledger: Mutex<Ledger>,
+struct LoadState {
+    node: TestNode,
+    node_id: NodeId,
+    /// Server that producers push to.
+    location: Mutex<RedisLocation>,
+    producers: Range<u64>,
+    ledger: Mutex<ReplyLedger>,
     /// Counts the borders between safe and risky times; odd while a failover may lose what is acknowledged.
-    period: AtomicU64,
-    stop: AtomicBool,
-    /// How many events were acknowledged, and how many were not.
+    failover_phase: AtomicU64,
+    stop_requested: AtomicBool,
+    /// Number of acknowledged and of refused actions.
     counts: watch::Sender<(usize, usize)>,
 }
 
 pub(crate) struct Load {
-    shared: Arc<Shared>,
+    shared: Arc<LoadState>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Load {
     /// So many who emit and push, and two workers that run what comes of it, on a node of their own. The node reaches the
     /// server by the URL; producers always directly.
-    pub(crate) async fn start(place: &Place, url: &str, actors: u64) -> Self {
-        let node = Node::at(url).await;
+    pub(crate) async fn start(location: &RedisLocation, url: &str, producers: u64) -> Self {
+        let node = TestNode::open_url(url).await;
         node.store.register(Plan::default().on("load", &["index"]).registration(), now()).await.unwrap();
         let id = node.store.join("load", now()).await.unwrap();
-        static ACTORS: AtomicU64 = AtomicU64::new(0);
-        let first = ACTORS.fetch_add(actors, Ordering::Relaxed);
-        let actors = first..first + actors;
+        static NEXT_PRODUCER: AtomicU64 = AtomicU64::new(0);
+        let first = NEXT_PRODUCER.fetch_add(producers, Ordering::Relaxed);
+        let producers = first..first + producers;
         let (counts, _) = watch::channel((0, 0));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LoadState {
             node,
-            id,
-            place: Mutex::new(place.clone()),
-            actors: actors.clone(),
+            node_id: id,
+            location: Mutex::new(location.clone()),
+            producers: producers.clone(),
             ledger: Mutex::default(),
-            period: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
+            failover_phase: AtomicU64::new(0),
+            stop_requested: AtomicBool::new(false),
             counts,
         });
-        let mut tasks: Vec<_> = actors.map(|n| tokio::spawn(shared.clone().act_on(n))).collect();
-        tasks.extend((0..2).map(|_| tokio::spawn(shared.clone().work_on())));
+        let mut tasks: Vec<_> = producers.map(|n| tokio::spawn(shared.clone().run_producer(n))).collect();
+        tasks.extend((0..2).map(|_| tokio::spawn(shared.clone().run_worker())));
         Self { shared, tasks }
     }
 
-    pub(crate) fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &TestNode {
         &self.shared.node
     }
 
-    /// How many emits and pushes were refused.
+    /// Returns the number of refused emits and pushes.
     pub(crate) fn refusals(&self) -> usize {
         self.shared.counts.borrow().1
     }
 
-    /// Waits until so many more were acknowledged.
-    pub(crate) async fn acknowledged(&self, more: usize) {
+    /// Waits until this many more actions were acknowledged.
+    pub(crate) async fn wait_for_acknowledged(&self, more: usize) {
         let target = self.shared.counts.borrow().0 + more;
-        self.wait("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
+        self.wait_for_counts("acknowledged", |(acknowledged, _)| acknowledged >= target).await;
     }
 
-    /// Waits until so many more were refused.
-    pub(crate) async fn refused(&self, more: usize) {
+    /// Waits until this many more actions were refused.
+    pub(crate) async fn wait_for_refused(&self, more: usize) {
         let target = self.shared.counts.borrow().1 + more;
-        self.wait("refused", |(_, refused)| refused >= target).await;
+        self.wait_for_counts("refused", |(_, refused)| refused >= target).await;
     }
 
-    async fn wait(&self, what: &str, until: impl Fn((usize, usize)) -> bool) {
+    async fn wait_for_counts(&self, what: &str, until: impl Fn((usize, usize)) -> bool) {
         let mut counts = self.shared.counts.subscribe();
-        let done = timeout(PATIENCE, counts.wait_for(|counts| until(*counts))).await;
+        let done = timeout(TEST_TIMEOUT, counts.wait_for(|counts| until(*counts))).await;
         assert!(done.is_ok(), "not enough are {what}: {:?}", self.shared.counts.borrow());
     }
 
     /// From now on a failover may lose what is acknowledged, until [`Load::fail_over_to`].
     pub(crate) fn begin_failover(&self) {
-        self.shared.period.fetch_add(1, Ordering::SeqCst);
+        self.shared.failover_phase.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The failover is complete, and producers push to the new master.
-    pub(crate) fn fail_over_to(&self, place: &Place) {
-        *self.shared.place.lock().unwrap() = place.clone();
-        self.shared.period.fetch_add(1, Ordering::SeqCst);
+    pub(crate) fn fail_over_to(&self, location: &RedisLocation) {
+        *self.shared.location.lock().unwrap() = location.clone();
+        self.shared.failover_phase.fetch_add(1, Ordering::SeqCst);
     }
 
     /// How many acknowledged events were acknowledged while a failover could lose them.
@@ -133,25 +133,25 @@ impl Load {
         self.shared.ledger.lock().unwrap().at_risk.len()
     }
 
-    /// Stops emitting and working.
+    /// Stops producers and workers.
     async fn stop(mut self) -> Self {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.stop_requested.store(true, Ordering::Relaxed);
         for task in self.tasks.drain(..) {
-            timeout(PATIENCE, task).await.unwrap().unwrap();
+            timeout(TEST_TIMEOUT, task).await.unwrap().unwrap();
         }
         self
     }
 
-    /// Ends them, lets all tasks run, and compares what is there with what was answered.
-    pub(crate) async fn end<const N: usize>(loads: [Self; N], place: &Place) {
+    /// Stops the loads, runs all tasks, and compares the journal with the replies.
+    pub(crate) async fn stop_and_verify<const N: usize>(loads: [Self; N], location: &RedisLocation) {
         let loads = join_all(loads.map(Self::stop)).await;
-        rest(place).await;
-        let witness = Node::open(place).await;
-        let events = witness.journal().await;
-        assert_chained(&events);
+        wait_until_outbox_is_drained(location).await;
+        let witness = TestNode::open(location).await;
+        let events = witness.read_journal().await;
+        assert_ids_and_prev_links(&events);
         for Self { shared, .. } in loads {
-            shared.compare(&events);
-            shared.run_all().await;
+            shared.assert_journal_matches_replies(&events);
+            shared.run_all_tasks().await;
             let Ok(shared) = Arc::try_unwrap(shared) else { panic!("nobody has it any more") };
             shared.node.close().await;
         }
@@ -159,52 +159,53 @@ impl Load {
     }
 }
 
-impl Shared {
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+impl LoadState {
+    fn is_stopped(&self) -> bool {
+        self.stop_requested.load(Ordering::Relaxed)
     }
 
-    fn period(&self) -> u64 {
-        self.period.load(Ordering::SeqCst)
+    fn failover_phase(&self) -> u64 {
+        self.failover_phase.load(Ordering::SeqCst)
     }
 
     /// Whether no failover can have lost what was asked in `period` and is answered now.
-    fn was_safe_since(&self, period: u64) -> bool {
-        period.is_multiple_of(2) && period == self.period()
+    fn was_safe_since(&self, failover_phase: u64) -> bool {
+        failover_phase.is_multiple_of(2) && failover_phase == self.failover_phase()
     }
 
-    /// Leaves events and emits, in turns, to one object.
-    async fn act_on(self: Arc<Self>, actor: u64) {
-        let (mut hand, mut chance, object) = (None, Chance::new(actor + 1), format!("actor:{actor}"));
+    /// Pushes and emits events to one object at random until stopped.
+    async fn run_producer(self: Arc<Self>, producer: u64) {
+        let (mut client, mut chance, object) =
+            (None, Chance::new(producer + 1), format!("producer:{producer}"));
         for n in 0.. {
-            if self.stopped() {
+            if self.is_stopped() {
                 return;
             }
-            let value = format!("[{actor},{n}]");
-            let period = self.period();
+            let value = format!("[{producer},{n}]");
+            let failover_phase = self.failover_phase();
             let done = match chance.below(2) {
-                0 => self.push(&mut hand, &object, &value).map(|()| None),
-                _ => self.emit(&object, &value).await.map(|event| Some(event.id)),
+                0 => self.push_event(&mut client, &object, &value).map(|()| None),
+                _ => self.emit_event(&object, &value).await.map(|event| Some(event.id)),
             };
-            self.note((actor, n), done, period).await;
-            sleep(HASTE).await;
+            self.record_reply((producer, n), done, failover_phase).await;
+            sleep(ACTION_INTERVAL).await;
         }
     }
 
-    fn push(&self, hand: &mut Option<Hand>, object: &str, value: &str) -> Option<()> {
+    fn push_event(&self, client: &mut Option<RawClient>, object: &str, value: &str) -> Option<()> {
         block_in_place(|| {
-            if hand.is_none() {
-                *hand = self.place.lock().unwrap().try_connect().ok();
+            if client.is_none() {
+                *client = self.location.lock().unwrap().try_connect().ok();
             }
-            let pushed = hand.as_mut()?.try_push(object, &[left("load", value)]);
+            let pushed = client.as_mut()?.try_push_events(object, &[outbox_event("load", value)]);
             if pushed.is_err() {
-                *hand = None;
+                *client = None;
             }
             pushed.ok()
         })
     }
 
-    async fn emit(&self, object: &str, value: &str) -> Option<Sequenced> {
+    async fn emit_event(&self, object: &str, value: &str) -> Option<Sequenced> {
         match self.node.try_emit(event("load").key(object).value(value)).await {
             Ok(event) => Some(event),
             Err(StoreError::Unavailable(_)) => None,
@@ -212,41 +213,41 @@ impl Shared {
         }
     }
 
-    async fn note(&self, mark: Mark, done: Option<Option<EventId>>, period: u64) {
+    async fn record_reply(&self, action: ActionId, done: Option<Option<EventId>>, failover_phase: u64) {
         match done {
             Some(id) => {
                 let mut ledger = self.ledger.lock().unwrap();
-                if !self.was_safe_since(period) {
-                    ledger.at_risk.insert(mark);
+                if !self.was_safe_since(failover_phase) {
+                    ledger.at_risk.insert(action);
                 }
-                ledger.acknowledged.insert(mark, id);
+                ledger.acknowledged.insert(action, id);
                 drop(ledger);
                 self.counts.send_modify(|(acknowledged, _)| *acknowledged += 1);
             }
             None => {
-                self.ledger.lock().unwrap().unknown.insert(mark);
+                self.ledger.lock().unwrap().unanswered.insert(action);
                 self.counts.send_modify(|(_, refused)| *refused += 1);
-                sleep(AGAIN).await;
+                sleep(RETRY_DELAY).await;
             }
         }
     }
 
-    async fn work_on(self: Arc<Self>) {
-        while !self.stopped() {
-            if !self.run_some().await {
-                sleep(AGAIN).await;
+    async fn run_worker(self: Arc<Self>) {
+        while !self.is_stopped() {
+            if !self.run_some_tasks().await {
+                sleep(RETRY_DELAY).await;
             }
         }
     }
 
-    /// Claims and ends some tasks; whether there were any.
-    async fn run_some(&self) -> bool {
-        let (by, period) = (Claimant::Node(self.id), self.period());
+    /// Claims and ends some tasks; returns whether there were any.
+    async fn run_some_tasks(&self) -> bool {
+        let (by, failover_phase) = (Claimant::Node(self.node_id), self.failover_phase());
         let claim = Claim { by, handlers: Arc::new([handler("index")].into()), max: 50 };
         match self.node.store.claim(claim, now()).await {
             Ok(claims) if claims.tasks.is_empty() => false,
             Ok(claims) => {
-                self.succeed(&claims.tasks, period).await;
+                self.report_successes(&claims.tasks, failover_phase).await;
                 true
             }
             Err(StoreError::Unavailable(_)) => false,
@@ -255,22 +256,24 @@ impl Shared {
     }
 
     /// Reports successes until the store has answered. The tasks were claimed in `period`.
-    async fn succeed(&self, tasks: &[Claimed], period: u64) {
+    async fn report_successes(&self, tasks: &[Claimed], failover_phase: u64) {
         let mut first = true;
         loop {
             let endings = tasks.iter().map(|task| ending(task, succeeded())).collect();
             match self.node.store.finish(endings, None, now()).await {
-                Ok((ends, _)) if self.was_safe_since(period) => return self.note_ends(tasks, &ends, first),
+                Ok((ends, _)) if self.was_safe_since(failover_phase) => {
+                    return self.record_ends(tasks, &ends, first);
+                }
                 // A failover may have lost the claim, and may lose the end.
                 Ok(_) => return,
-                Err(StoreError::Unavailable(_)) => sleep(AGAIN).await,
+                Err(StoreError::Unavailable(_)) => sleep(RETRY_DELAY).await,
                 Err(other) => panic!("{other}"),
             }
             first = false;
         }
     }
 
-    fn note_ends(&self, tasks: &[Claimed], ends: &[Result<Finished, Rejected>], first: bool) {
+    fn record_ends(&self, tasks: &[Claimed], ends: &[Result<Finished, Rejected>], first: bool) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
             // Only where an answer was lost can it have ended before.
@@ -282,44 +285,44 @@ impl Shared {
     /// Every event that was acknowledged is there once, in its order, and under its id if it has got one; and of the others
     /// none is there twice. Those acknowledged while a failover could lose them may be missing; then nothing else has their
     /// id.
-    fn compare(&self, events: &[Arc<Event>]) {
+    fn assert_journal_matches_replies(&self, events: &[Arc<Event>]) {
         let ledger = self.ledger.lock().unwrap();
-        let mut there: BTreeMap<Mark, Vec<EventId>> = BTreeMap::new();
+        let mut there: BTreeMap<ActionId, Vec<EventId>> = BTreeMap::new();
         for event in events.iter().filter(|event| event.kind.as_str() == "load") {
-            let mark: Mark = serde_json::from_str(event.value.as_str()).unwrap();
-            if self.actors.contains(&mark.0) {
-                there.entry(mark).or_default().push(event.id);
+            let action: ActionId = serde_json::from_str(event.value.as_str()).unwrap();
+            if self.producers.contains(&action.0) {
+                there.entry(action).or_default().push(event.id);
             }
         }
         let given: BTreeSet<_> = events.iter().map(|event| event.id).collect();
-        let mut before: Option<(Mark, EventId)> = None;
-        for (mark, id) in &ledger.acknowledged {
-            let found = there.remove(mark).unwrap_or_default();
-            if found.is_empty() && ledger.at_risk.contains(mark) {
+        let mut before: Option<(ActionId, EventId)> = None;
+        for (action, id) in &ledger.acknowledged {
+            let found = there.remove(action).unwrap_or_default();
+            if found.is_empty() && ledger.at_risk.contains(action) {
                 assert!(
                     id.is_none_or(|id| !given.contains(&id)),
-                    "another event has the id {id:?} of {mark:?}"
+                    "another event has the id {id:?} of {action:?}"
                 );
                 continue;
             }
-            assert!(found.len() == 1, "{mark:?} was acknowledged, and is there as {found:?}");
-            assert!(id.is_none_or(|id| id == found[0]), "{mark:?} was acknowledged as {id:?}: {found:?}");
-            if let Some((last, id)) = before.filter(|(last, _)| last.0 == mark.0) {
-                assert!(id < found[0], "{last:?} was done before {mark:?}, and comes behind it");
+            assert!(found.len() == 1, "{action:?} was acknowledged, and is there as {found:?}");
+            assert!(id.is_none_or(|id| id == found[0]), "{action:?} was acknowledged as {id:?}: {found:?}");
+            if let Some((last, id)) = before.filter(|(last, _)| last.0 == action.0) {
+                assert!(id < found[0], "{last:?} was done before {action:?}, and comes behind it");
             }
-            before = Some((*mark, found[0]));
+            before = Some((*action, found[0]));
         }
-        for (mark, ids) in there {
-            assert!(ledger.unknown.contains(&mark) && ids.len() == 1, "{mark:?} is there as {ids:?}");
+        for (action, ids) in there {
+            assert!(ledger.unanswered.contains(&action) && ids.len() == 1, "{action:?} is there as {ids:?}");
         }
-        let answered = (ledger.acknowledged.len(), ledger.unknown.len());
+        let answered = (ledger.acknowledged.len(), ledger.unanswered.len());
         assert_eq!(answered, *self.counts.borrow());
     }
 
-    /// Lets everything run, and nothing be left over.
-    async fn run_all(&self) {
-        until("all tasks are run", async || {
-            let ran = self.run_some().await;
+    /// Runs all tasks until the queues are empty.
+    async fn run_all_tasks(&self) {
+        wait_until("all tasks are run", async || {
+            let ran = self.run_some_tasks().await;
             let queues = self.node.store.queues(None).await.unwrap();
             let left =
                 queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled + queue.running);

@@ -1,35 +1,35 @@
-//! What several tests of this store need.
+//! Helpers shared by the tests of this store.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-pub(crate) mod actor;
-pub(crate) mod chains;
+pub(crate) mod command_proxy;
 pub(crate) mod invariants;
+pub(crate) mod journal_checks;
 pub(crate) mod load;
-pub(crate) mod node;
-pub(crate) mod place;
-pub(crate) mod wire;
+pub(crate) mod mixed_producer;
+pub(crate) mod redis_location;
+pub(crate) mod test_node;
 
 use std::time::{Duration, SystemTime};
 
 use pointsman_core::Timestamp;
 use tokio::time::{sleep, timeout};
 
-/// Far more than anything here takes; only a test that hangs meets it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks at something that tells nobody when it changes.
-pub(crate) const PAUSE: Duration = Duration::from_millis(10);
+/// Timeout for a hanging test.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(120);
+/// Interval of polling.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
 }
 
-/// Looks again until it is so.
-pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+/// Polls until a condition holds.
+pub(crate) async fn wait_until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let looking = async {
         while !so().await {
-            sleep(PAUSE).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("{what}: it never came so"));
+    timeout(TEST_TIMEOUT, looking).await.unwrap_or_else(|_| panic!("{what}: it never came so"));
 }

@@ -3,56 +3,56 @@
 use pointsman_testing::{Disk, Redis, RedisSettings};
 use tokio::task::block_in_place;
 
-use crate::common::invariants::Watch;
+use crate::common::invariants::InvariantMonitor;
 use crate::common::load::Load;
-use crate::common::place::Place;
+use crate::common::redis_location::RedisLocation;
 
 const ROUNDS: usize = 3;
-const ACTORS: u64 = 4;
+const PRODUCERS: u64 = 4;
 
 /// Nothing where nobody may mount a disk.
-fn disk() -> Option<Disk> {
+fn mount_disk() -> Option<Disk> {
     Disk::mount(32).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
 }
 
 /// With `appendfsync always` the server exits when it cannot write its file, and is started again once there is space.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_exits_on_a_full_disk() {
-    let Some(disk) = disk() else { return };
+    let Some(disk) = mount_disk() else { return };
     let server = Redis::start_in(disk.path(), RedisSettings::default()).unwrap();
-    let place = Place::whole(&server);
-    let load = Load::start(&place, &place.url, ACTORS).await;
-    let watch = Watch::start(&place);
+    let location = RedisLocation::on_whole_server(&server);
+    let load = Load::start(&location, &location.url, PRODUCERS).await;
+    let monitor = InvariantMonitor::start(&location);
     for _ in 0..ROUNDS {
-        load.acknowledged(80).await;
+        load.wait_for_acknowledged(80).await;
         disk.fill().unwrap();
-        load.refused(2 * ACTORS as usize).await;
-        assert!(place.try_connect().is_err(), "the server has exited");
+        load.wait_for_refused(2 * PRODUCERS as usize).await;
+        assert!(location.try_connect().is_err(), "the server has exited");
         disk.free().unwrap();
         block_in_place(|| server.kill().and_then(|()| server.start_again())).unwrap();
     }
-    load.acknowledged(80).await;
-    Load::end([load], &place).await;
-    watch.end();
+    load.wait_for_acknowledged(80).await;
+    Load::stop_and_verify([load], &location).await;
+    monitor.stop_and_assert_no_violations();
 }
 
 /// With `appendfsync everysec` the server refuses writes until it could write its file, and answers reads meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_refused_on_a_full_disk_are_accepted_again_once_there_is_space() {
-    let Some(disk) = disk() else { return };
+    let Some(disk) = mount_disk() else { return };
     let relaxed = RedisSettings::with(&[("appendfsync", "everysec")]);
     let server = Redis::start_in(disk.path(), relaxed).unwrap();
-    let place = Place::whole(&server);
-    let load = Load::start(&place, &place.url, ACTORS).await;
-    let watch = Watch::start(&place);
+    let location = RedisLocation::on_whole_server(&server);
+    let load = Load::start(&location, &location.url, PRODUCERS).await;
+    let monitor = InvariantMonitor::start(&location);
     for _ in 0..ROUNDS {
-        load.acknowledged(80).await;
+        load.wait_for_acknowledged(80).await;
         disk.fill().unwrap();
-        load.refused(2 * ACTORS as usize).await;
-        load.node().journal().await;
+        load.wait_for_refused(2 * PRODUCERS as usize).await;
+        load.node().read_journal().await;
         disk.free().unwrap();
     }
-    load.acknowledged(80).await;
-    Load::end([load], &place).await;
-    watch.end();
+    load.wait_for_acknowledged(80).await;
+    Load::stop_and_verify([load], &location).await;
+    monitor.stop_and_assert_no_violations();
 }

@@ -5,10 +5,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod disk;
-mod lost_answers;
+mod lost_replies;
 mod memory;
-mod rolled_back;
+mod network;
+mod restored_backup;
 mod scripts;
 mod server;
-mod stopped;
-mod wire;
+mod stalled_node;

@@ -6,38 +6,39 @@ use pointsman_core::store::{Claim, Claimant, Queue, Registry, StoreError};
 use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
 use pointsman_testing::{Redis, RedisSettings};
 
-use crate::common::invariants::rest;
-use crate::common::node::Node;
-use crate::common::place::{Place, left};
-use crate::common::{now, until};
+use crate::common::invariants::wait_until_outbox_is_drained;
+use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::test_node::TestNode;
+use crate::common::{now, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_there_is_worked_off_where_nothing_more_fits() {
+async fn full_server_still_drains_outbox_and_tasks() {
     let server = Redis::start(RedisSettings::default()).unwrap();
-    let place = Place::whole(&server);
-    let node = Node::open(&place).await;
+    let location = RedisLocation::on_whole_server(&server);
+    let node = TestNode::open(&location).await;
     node.store.register(Plan::simple().free("index").registration(), now()).await.unwrap();
     let id = node.store.join("one", now()).await.unwrap();
     for _ in 0..20 {
         node.emit(event("record").key("o")).await;
     }
-    let mut hand = place.connect();
-    hand.lives("ghost");
-    hand.holds("ghost", "held", Some((&left("record", 0), "5")));
+    let mut client = location.connect();
+    client.set_heartbeat("ghost");
+    client.set_owner("ghost", "held", Some((&outbox_event("record", 0), "5")));
     for n in 1..=100 {
-        hand.push("held", &[left("record", n)]);
+        client.push_events("held", &[outbox_event("record", n)]);
     }
-    rest_but_ghost(&place).await;
-    hand.ask(&["CONFIG", "SET", "maxmemory", "1000000"]);
-    let full = hand.try_push("more", &[left("record", 1)]).unwrap_err();
+    wait_until_queue_is_empty(&location).await;
+    client.command(&["CONFIG", "SET", "maxmemory", "1000000"]);
+    let full = client.try_push_events("more", &[outbox_event("record", 1)]).unwrap_err();
     assert!(full.to_string().contains("OOM"), "{full}");
-    let mut hand = place.connect();
+    let mut client = location.connect();
 
     // The one who held it is gone: what it left behind is drained.
-    hand.dies("ghost");
-    until("the outbox is drained", async || hand.number(&["EXISTS", ":held:events"]) == 0).await;
-    rest(&place).await;
-    let events = node.journal().await;
+    client.delete_heartbeat("ghost");
+    wait_until("the outbox is drained", async || client.integer_reply(&["EXISTS", ":held:events"]) == 0)
+        .await;
+    wait_until_outbox_is_drained(&location).await;
+    let events = node.read_journal().await;
     let held = events.iter().filter(|event| event.key.as_ref().unwrap().as_str() == "held");
     assert!(held.map(|event| event.value.as_str().parse::<usize>().unwrap()).eq(0..=100));
 
@@ -57,15 +58,16 @@ async fn what_is_there_is_worked_off_where_nothing_more_fits() {
     // Emits are refused meanwhile, and taken again when there is room.
     let refused = node.try_emit(event("record")).await;
     assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
-    hand.ask(&["CONFIG", "SET", "maxmemory", "0"]);
-    until("emits are taken", async || node.try_emit(event("record")).await.is_ok()).await;
-    hand.push("more", &[left("record", 2)]);
-    rest(&place).await;
+    client.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    wait_until("emits are taken", async || node.try_emit(event("record")).await.is_ok()).await;
+    client.push_events("more", &[outbox_event("record", 2)]);
+    wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
 
 /// All is drained but what somebody holds.
-async fn rest_but_ghost(place: &Place) {
-    let mut hand = place.connect();
-    until("the line is empty", async || hand.number(&["EXISTS", ":objects.with.events"]) == 0).await;
+async fn wait_until_queue_is_empty(location: &RedisLocation) {
+    let mut client = location.connect();
+    wait_until("the line is empty", async || client.integer_reply(&["EXISTS", ":objects.with.events"]) == 0)
+        .await;
 }

@@ -3,25 +3,25 @@
 use pointsman_testing::{Redis, RedisSettings};
 use tokio::task::block_in_place;
 
-use crate::common::invariants::Watch;
+use crate::common::invariants::InvariantMonitor;
 use crate::common::load::Load;
-use crate::common::place::Place;
+use crate::common::redis_location::RedisLocation;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn scripts_that_are_forgotten_at_any_time_are_taught_again_unnoticed() {
+async fn flushed_scripts_are_reloaded_without_errors() {
     let server = Redis::start(RedisSettings::default()).unwrap();
-    let place = Place::whole(&server);
-    let one = Load::start(&place, &place.url, 3).await;
-    let other = Load::start(&place, &place.url, 3).await;
-    let watch = Watch::start(&place);
-    let mut hand = place.connect();
+    let location = RedisLocation::on_whole_server(&server);
+    let one = Load::start(&location, &location.url, 3).await;
+    let other = Load::start(&location, &location.url, 3).await;
+    let monitor = InvariantMonitor::start(&location);
+    let mut client = location.connect();
     for _ in 0..40 {
-        one.acknowledged(5).await;
-        block_in_place(|| hand.ask(&["SCRIPT", "FLUSH"]));
+        one.wait_for_acknowledged(5).await;
+        block_in_place(|| client.command(&["SCRIPT", "FLUSH"]));
     }
-    one.acknowledged(50).await;
-    other.acknowledged(50).await;
+    one.wait_for_acknowledged(50).await;
+    other.wait_for_acknowledged(50).await;
     assert_eq!((one.refusals(), other.refusals()), (0, 0));
-    Load::end([one, other], &place).await;
-    watch.end();
+    Load::stop_and_verify([one, other], &location).await;
+    monitor.stop_and_assert_no_violations();
 }

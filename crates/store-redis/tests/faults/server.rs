@@ -3,40 +3,40 @@
 use pointsman_testing::{Redis, RedisSettings};
 use tokio::task::block_in_place;
 
-use crate::common::invariants::Watch;
+use crate::common::invariants::InvariantMonitor;
 use crate::common::load::Load;
-use crate::common::place::Place;
+use crate::common::redis_location::RedisLocation;
 
 const ROUNDS: usize = 4;
 /// On each node.
-const ACTORS: u64 = 4;
+const PRODUCERS: u64 = 4;
 
 /// Two nodes, on a server that goes away.
-async fn survives(go: fn(&Redis) -> anyhow::Result<()>) {
+async fn assert_survives_outage(go: fn(&Redis) -> anyhow::Result<()>) {
     let server = Redis::start(RedisSettings::default()).unwrap();
-    let place = Place::whole(&server);
-    let one = Load::start(&place, &place.url, ACTORS).await;
-    let other = Load::start(&place, &place.url, ACTORS).await;
-    let watch = Watch::start(&place);
+    let location = RedisLocation::on_whole_server(&server);
+    let one = Load::start(&location, &location.url, PRODUCERS).await;
+    let other = Load::start(&location, &location.url, PRODUCERS).await;
+    let monitor = InvariantMonitor::start(&location);
     for _ in 0..ROUNDS {
-        one.acknowledged(80).await;
-        other.acknowledged(80).await;
+        one.wait_for_acknowledged(80).await;
+        other.wait_for_acknowledged(80).await;
         block_in_place(|| go(&server)).unwrap();
-        tokio::join!(one.refused(ACTORS as usize), other.refused(ACTORS as usize));
+        tokio::join!(one.wait_for_refused(PRODUCERS as usize), other.wait_for_refused(PRODUCERS as usize));
         block_in_place(|| server.start_again()).unwrap();
     }
-    one.acknowledged(80).await;
-    other.acknowledged(80).await;
-    Load::end([one, other], &place).await;
-    watch.end();
+    one.wait_for_acknowledged(80).await;
+    other.wait_for_acknowledged(80).await;
+    Load::stop_and_verify([one, other], &location).await;
+    monitor.stop_and_assert_no_violations();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
-    survives(Redis::kill).await;
+    assert_survives_outage(Redis::kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_is_restarted() {
-    survives(Redis::stop).await;
+    assert_survives_outage(Redis::stop).await;
 }

@@ -1,12 +1,12 @@
-//! What can happen next: steps that bring things forward, and faults.
+//! Actions of the model: steps and faults.
 
-use crate::outbox::Outbox;
-use crate::state::{Emit, ObjectId, Process, State, Worker, WorkerId, WorkerKeys};
+use crate::outbox::OutboxModel;
+use crate::state::{EmitState, ObjectId, Process, State, Worker, WorkerId, WorkerKeys};
 
 /// Whether the sender of a command gets its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    Heard,
+    Received,
     Lost,
 }
 
@@ -14,36 +14,36 @@ pub(crate) enum Reply {
 pub(crate) enum Action {
     /// A producer pushes a main event and its subevents.
     Push(ObjectId),
-    Take(Process, Reply),
+    ClaimObject(Process, Reply),
     /// What a worker without a heartbeat holds is put in line.
-    Sweep(WorkerId),
+    RequeueOrphan(WorkerId),
     /// A worker's transaction begins.
     Begin(Process, Reply),
     /// The same, with the clock ahead of the ids.
-    BeginAhead(Process),
+    BeginWithClockAhead(Process),
     Commit(Process, Reply),
     /// The transaction of a direct emit begins, or goes on after a piece.
-    Look(u8),
+    BeginEmit(u8),
     /// A direct emit commits.
-    Emit(u8, Reply),
+    CommitEmit(u8, Reply),
 
     Crash(Process),
     /// It crashes, and its commit is under way.
-    CrashSending(Process),
+    CrashDuringCommit(Process),
     /// It gives a commit up that is under way.
-    GiveUp(Process),
+    AbandonCommit(Process),
     /// A commit that was given up arrives.
-    Arrive(usize),
+    LateCommitArrives(usize),
     /// A heartbeat is gone, whether its worker lives or not.
-    Lapse(WorkerId),
+    HeartbeatExpires(WorkerId),
     /// A worker whose heartbeat was gone has one again.
-    Beat(WorkerId),
+    HeartbeatReturns(WorkerId),
     /// A command reaches Redis after its sender has given it up, or is dead.
-    LateTake(Process),
+    LateClaim(Process),
     LateBegin(Process, ObjectId),
 }
 
-impl Outbox {
+impl OutboxModel {
     /// What brings things forward. If there is nothing, nothing will happen any more but faults.
     pub(crate) fn steps(&self, state: &State) -> Vec<Action> {
         let mut steps = vec![];
@@ -54,27 +54,31 @@ impl Outbox {
         }
         for process in self.processes() {
             match state.workers[usize::from(process)] {
-                Worker::Idle if self.can_take(state, process) => {
-                    steps.push(Action::Take(process, Reply::Heard));
+                Worker::Idle if self.can_claim(state, process) => {
+                    steps.push(Action::ClaimObject(process, Reply::Received));
                 }
-                Worker::Holds(_) => steps.push(Action::Begin(process, Reply::Heard)),
-                Worker::Open(_) | Worker::Unsure(_) => steps.push(Action::Commit(process, Reply::Heard)),
+                Worker::OwnsObject(_) => steps.push(Action::Begin(process, Reply::Received)),
+                Worker::InTransaction(_) | Worker::AwaitingReply(_) => {
+                    steps.push(Action::Commit(process, Reply::Received))
+                }
                 Worker::Idle | Worker::Dead => {}
             }
         }
         for (number, emitter) in (0..).zip(&state.emitters) {
-            match emitter.doing {
-                Emit::Waits | Emit::GoesOn(_) => steps.push(Action::Look(number)),
-                Emit::Open(_) | Emit::Unsure(_) => steps.push(Action::Emit(number, Reply::Heard)),
-                Emit::Done => {}
+            match emitter.state_of_emit {
+                EmitState::Waiting | EmitState::Continuing(_) => steps.push(Action::BeginEmit(number)),
+                EmitState::InTransaction(_) | EmitState::AwaitingReply(_) => {
+                    steps.push(Action::CommitEmit(number, Reply::Received))
+                }
+                EmitState::Done => {}
             }
         }
         for (worker, keys) in (0..).zip(&state.redis.keys) {
-            if self.safeguards.sweep && state.redis.orphan(worker).is_some() {
-                steps.push(Action::Sweep(worker));
+            if self.safeguards.requeue && state.redis.orphaned_object(worker).is_some() {
+                steps.push(Action::RequeueOrphan(worker));
             }
             if keys.heartbeat && !keys.object.is_empty() && self.is_dead(state, worker) {
-                steps.push(Action::Lapse(worker));
+                steps.push(Action::HeartbeatExpires(worker));
             }
         }
         steps
@@ -82,12 +86,13 @@ impl Outbox {
 
     /// What goes wrong.
     pub(crate) fn faults(&self, state: &State, faults: &mut Vec<Action>) {
-        for process in self.processes().filter(|process| !self.is_blank(state, *process)) {
-            if state.left.crashes > 0 && state.workers[usize::from(process)] != Worker::Dead {
+        for process in self.processes().filter(|process| !self.is_indistinguishable_from_new(state, *process))
+        {
+            if state.remaining_faults.crashes > 0 && state.workers[usize::from(process)] != Worker::Dead {
                 faults.push(Action::Crash(process));
             }
-            if state.left.late > 0 {
-                faults.push(Action::LateTake(process));
+            if state.remaining_faults.late_commands > 0 {
+                faults.push(Action::LateClaim(process));
                 let objects = (0..).zip(&self.scope.pushes).map(|(object, _)| object);
                 faults.extend(objects.map(|object| Action::LateBegin(process, object)));
             }
@@ -96,8 +101,8 @@ impl Outbox {
             self.faults_of_worker(state, process, faults);
         }
         for (number, emitter) in (0..).zip(&state.emitters) {
-            if matches!(emitter.doing, Emit::Open(_)) {
-                faults.push(Action::Emit(number, Reply::Lost));
+            if matches!(emitter.state_of_emit, EmitState::InTransaction(_)) {
+                faults.push(Action::CommitEmit(number, Reply::Lost));
             }
         }
         for (worker, keys) in (0..).zip(&state.redis.keys) {
@@ -105,57 +110,57 @@ impl Outbox {
                 continue;
             }
             if !keys.heartbeat {
-                faults.push(Action::Beat(worker));
-            } else if state.left.lapses > 0 && !keys.object.is_empty() {
-                faults.push(Action::Lapse(worker));
+                faults.push(Action::HeartbeatReturns(worker));
+            } else if state.remaining_faults.heartbeat_losses > 0 && !keys.object.is_empty() {
+                faults.push(Action::HeartbeatExpires(worker));
             }
         }
-        faults.extend((0..state.under_way.len()).map(Action::Arrive));
+        faults.extend((0..state.in_transit.len()).map(Action::LateCommitArrives));
     }
 
     fn faults_of_worker(&self, state: &State, process: Process, faults: &mut Vec<Action>) {
         match state.workers[usize::from(process)] {
-            Worker::Idle if self.can_take(state, process) => {
-                faults.push(Action::Take(process, Reply::Lost));
+            Worker::Idle if self.can_claim(state, process) => {
+                faults.push(Action::ClaimObject(process, Reply::Lost));
             }
-            Worker::Holds(_) => {
+            Worker::OwnsObject(_) => {
                 faults.push(Action::Begin(process, Reply::Lost));
-                if state.left.leaps > 0 {
-                    faults.push(Action::BeginAhead(process));
+                if state.remaining_faults.clock_leaps > 0 {
+                    faults.push(Action::BeginWithClockAhead(process));
                 }
             }
-            Worker::Open(_) => {
+            Worker::InTransaction(_) => {
                 faults.push(Action::Commit(process, Reply::Lost));
-                if state.left.crashes > 0 {
-                    faults.push(Action::CrashSending(process));
+                if state.remaining_faults.crashes > 0 {
+                    faults.push(Action::CrashDuringCommit(process));
                 }
-                if state.left.late > 0 {
-                    faults.push(Action::GiveUp(process));
+                if state.remaining_faults.late_commands > 0 {
+                    faults.push(Action::AbandonCommit(process));
                 }
             }
-            Worker::Idle | Worker::Unsure(_) | Worker::Dead => {}
+            Worker::Idle | Worker::AwaitingReply(_) | Worker::Dead => {}
         }
     }
 
     /// Whether there is something that an idle worker would take. Of workers that nothing sets apart only the first one does:
     /// what the others would do is the same.
-    fn can_take(&self, state: &State, process: Process) -> bool {
-        let is_first = !self.is_blank(state, process)
+    fn can_claim(&self, state: &State, process: Process) -> bool {
+        let is_first = !self.is_indistinguishable_from_new(state, process)
             || !self.safeguards.unique_workers
-            || !(0..process).any(|other| self.is_blank(state, other));
-        let holds = !state.redis.keys(self.id(process)).object.is_empty();
-        is_first && (holds || !state.redis.line.is_empty())
+            || !(0..process).any(|other| self.is_indistinguishable_from_new(state, other));
+        let holds = !state.redis.keys(self.worker_id(process)).object.is_empty();
+        is_first && (holds || !state.redis.queue.is_empty())
     }
 
     /// Whether nothing sets a worker apart from one that has just been started.
-    fn is_blank(&self, state: &State, process: Process) -> bool {
+    fn is_indistinguishable_from_new(&self, state: &State, process: Process) -> bool {
         state.workers[usize::from(process)] == Worker::Idle
-            && *state.redis.keys(self.id(process)) == WorkerKeys::new()
-            && !state.transactions().any(|transaction| transaction.names(self.id(process)))
+            && *state.redis.keys(self.worker_id(process)) == WorkerKeys::new()
+            && !state.transactions().any(|transaction| transaction.mentions_worker(self.worker_id(process)))
     }
 
     pub(crate) fn is_dead(&self, state: &State, worker: WorkerId) -> bool {
-        let mut processes = self.processes().filter(|process| self.id(*process) == worker);
+        let mut processes = self.processes().filter(|process| self.worker_id(*process) == worker);
         processes.all(|process| state.workers[usize::from(process)] == Worker::Dead)
     }
 }

@@ -1,101 +1,130 @@
-//! What each safeguard is for.
+//! The property that each safeguard protects.
 
 use crate::properties::{
-    EMIT_IS_BEHIND, EMITTED_ONCE, ID_IS_KEPT, IDS_ASCEND, NOTHING_IS_STUCK, ONLY_OWNERS_FLY, ORDER_IS_KEPT,
-    OWNER_COMMITS, SOMEBODY_CARES, TOLD_IS_TRUE,
+    ACKNOWLEDGED_EMIT_IS_JOURNALED, ASSIGNED_ID_IS_USED, EMIT_FOLLOWS_EARLIER_EVENTS, EMITTED_ONCE,
+    IDS_ASCEND, NO_EVENT_IS_STUCK, OBJECT_WITH_EVENTS_IS_QUEUED_OR_OWNED, ONLY_OWNER_COMMITS,
+    ONLY_OWNER_HAS_EVENT_IN_FLIGHT, PUSH_ORDER_IS_KEPT,
 };
 use crate::safeguards::Safeguards;
 use crate::scope::Scope;
 
-/// A safeguard, and what breaks without it.
-pub(crate) struct Case {
+/// A safeguard and the failure without it.
+pub(crate) struct SafeguardCase {
     pub(crate) name: &'static str,
-    pub(crate) take_out: fn(&mut Safeguards),
+    pub(crate) disable: fn(&mut Safeguards),
     /// What must be gone before it is missed. As long as the safeguard stands, those are not missed either in this scope.
-    pub(crate) gone: fn(&mut Safeguards),
+    pub(crate) also_disabled: fn(&mut Safeguards),
     pub(crate) scope: Scope,
-    pub(crate) breaks: Breaks,
+    pub(crate) failure: ExpectedFailure,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Breaks {
+pub(crate) enum ExpectedFailure {
     Property(&'static str),
     /// Something happens over and over again, and gets nowhere.
-    End,
+    Livelock,
 }
 
 /// Makes a case.
 macro_rules! case {
-    ($name:ident, $scope:expr, $breaks:expr) => {
-        case!($name without [], $scope, $breaks)
+    ($name:ident, $scope:expr, $failure:expr) => {
+        case!($name without [], $scope, $failure)
     };
-    ($name:ident without [$($gone:ident),*], $scope:expr, $breaks:expr) => {
-        Case {
+    ($name:ident without [$($also_disabled:ident),*], $scope:expr, $failure:expr) => {
+        SafeguardCase {
             name: stringify!($name),
-            take_out: |safeguards| safeguards.$name = false,
-            gone: |_safeguards| { $(_safeguards.$gone = false;)* },
+            disable: |safeguards| safeguards.$name = false,
+            also_disabled: |_safeguards| { $(_safeguards.$also_disabled = false;)* },
             scope: $scope,
-            breaks: $breaks,
+            failure: $failure,
         }
     };
 }
 
 /// Two workers, an object with two events and then another.
-fn drained() -> Scope {
+fn two_workers_one_object() -> Scope {
     Scope::one_object(2)
 }
 
 /// The same with two objects of one event each.
-fn side_by_side() -> Scope {
-    Scope { pushes: vec![vec![1], vec![1]], ..drained() }
+fn two_objects_one_event_each() -> Scope {
+    Scope { pushes: vec![vec![1], vec![1]], ..two_workers_one_object() }
 }
 
 /// One object with workers that are taken for dead, and come back.
-fn to_and_fro() -> Scope {
-    Scope { lapses: 2, ..drained() }
+fn with_heartbeat_losses() -> Scope {
+    Scope { heartbeat_losses: 2, ..two_workers_one_object() }
 }
 
 /// A direct emit to an object with two events.
-fn emitted() -> Scope {
-    Scope { pushes: vec![vec![2]], emits: vec![0], ..drained() }
+fn with_direct_emit() -> Scope {
+    Scope { pushes: vec![vec![2]], emits: vec![0], ..two_workers_one_object() }
 }
 
 /// The same with all workers in good health, and a clock that is ahead of the ids.
-fn ahead() -> Scope {
-    Scope { crashes: 0, lapses: 0, leaps: 1, ..emitted() }
+fn with_clock_ahead() -> Scope {
+    Scope { crashes: 0, heartbeat_losses: 0, clock_leaps: 1, ..with_direct_emit() }
 }
 
 /// What each is for by itself: without it a rule breaks.
-pub(crate) fn all() -> Vec<Case> {
+pub(crate) fn all_cases() -> Vec<SafeguardCase> {
     vec![
-        case!(idempotent_pop, drained(), Breaks::Property(ONLY_OWNERS_FLY)),
-        case!(pop_knows_owner, drained(), Breaks::Property(ONLY_OWNERS_FLY)),
-        case!(release_looks, drained(), Breaks::Property(SOMEBODY_CARES)),
-        case!(commit_knows_version, side_by_side(), Breaks::Property(IDS_ASCEND)),
-        case!(commit_knows_owner, drained(), Breaks::Property(OWNER_COMMITS)),
-        case!(commit_knows_event_id, ahead(), Breaks::Property(ID_IS_KEPT)),
-        case!(acknowledgement_follows, emitted(), Breaks::Property(ORDER_IS_KEPT)),
-        case!(resend_knows_mark, emitted(), Breaks::Property(EMITTED_ONCE)),
-        case!(marks_are_kept, emitted(), Breaks::Property(EMITTED_ONCE)),
-        case!(unique_marks, emitted(), Breaks::Property(TOLD_IS_TRUE)),
-        case!(given_ids_are_new, emitted(), Breaks::Property(IDS_ASCEND)),
-        case!(sweep, drained(), Breaks::Property(NOTHING_IS_STUCK)),
-        case!(takeover, drained(), Breaks::End),
-        case!(takeover_moves_event, drained(), Breaks::Property(ONLY_OWNERS_FLY)),
-        case!(takeover_moves_id, drained(), Breaks::Property(ID_IS_KEPT)),
-        case!(unique_workers, drained(), Breaks::Property(OWNER_COMMITS)),
-        case!(emit_serves_first, emitted(), Breaks::Property(EMIT_IS_BEHIND)),
-        case!(emit_serves_all, emitted(), Breaks::Property(EMIT_IS_BEHIND)),
+        case!(
+            idempotent_begin,
+            two_workers_one_object(),
+            ExpectedFailure::Property(ONLY_OWNER_HAS_EVENT_IN_FLIGHT)
+        ),
+        case!(
+            begin_checks_owner,
+            two_workers_one_object(),
+            ExpectedFailure::Property(ONLY_OWNER_HAS_EVENT_IN_FLIGHT)
+        ),
+        case!(
+            release_checks_queue,
+            two_workers_one_object(),
+            ExpectedFailure::Property(OBJECT_WITH_EVENTS_IS_QUEUED_OR_OWNED)
+        ),
+        case!(commit_checks_version, two_objects_one_event_each(), ExpectedFailure::Property(IDS_ASCEND)),
+        case!(commit_checks_owner, two_workers_one_object(), ExpectedFailure::Property(ONLY_OWNER_COMMITS)),
+        case!(commit_checks_event_id, with_clock_ahead(), ExpectedFailure::Property(ASSIGNED_ID_IS_USED)),
+        case!(
+            acknowledgement_finds_moved_events,
+            with_direct_emit(),
+            ExpectedFailure::Property(PUSH_ORDER_IS_KEPT)
+        ),
+        case!(resend_checks_mark, with_direct_emit(), ExpectedFailure::Property(EMITTED_ONCE)),
+        case!(marks_are_kept, with_direct_emit(), ExpectedFailure::Property(EMITTED_ONCE)),
+        case!(unique_marks, with_direct_emit(), ExpectedFailure::Property(ACKNOWLEDGED_EMIT_IS_JOURNALED)),
+        case!(assigned_ids_must_be_new, with_direct_emit(), ExpectedFailure::Property(IDS_ASCEND)),
+        case!(requeue, two_workers_one_object(), ExpectedFailure::Property(NO_EVENT_IS_STUCK)),
+        case!(takeover, two_workers_one_object(), ExpectedFailure::Livelock),
+        case!(
+            takeover_moves_event,
+            two_workers_one_object(),
+            ExpectedFailure::Property(ONLY_OWNER_HAS_EVENT_IN_FLIGHT)
+        ),
+        case!(takeover_moves_id, two_workers_one_object(), ExpectedFailure::Property(ASSIGNED_ID_IS_USED)),
+        case!(unique_workers, two_workers_one_object(), ExpectedFailure::Property(ONLY_OWNER_COMMITS)),
+        case!(
+            emit_journals_outbox_first,
+            with_direct_emit(),
+            ExpectedFailure::Property(EMIT_FOLLOWS_EARLIER_EVENTS)
+        ),
+        case!(
+            emit_journals_whole_outbox,
+            with_direct_emit(),
+            ExpectedFailure::Property(EMIT_FOLLOWS_EARLIER_EVENTS)
+        ),
     ]
 }
 
 /// Who is responsible, and by which id, matters to the order of events as well, once what keeps that is gone.
-pub(crate) fn second_line() -> Vec<Case> {
-    let order = Breaks::Property(ORDER_IS_KEPT);
+pub(crate) fn fallback_cases() -> Vec<SafeguardCase> {
+    let order = ExpectedFailure::Property(PUSH_ORDER_IS_KEPT);
     vec![
-        case!(commit_knows_owner without [acknowledgement_follows], drained(), order),
-        case!(commit_knows_event_id without [commit_knows_version, commit_knows_owner], drained(), order),
-        case!(takeover_moves_id without [commit_knows_version, commit_knows_owner], to_and_fro(), order),
-        case!(unique_workers without [commit_knows_version, commit_knows_event_id], drained(), order),
+        case!(commit_checks_owner without [acknowledgement_finds_moved_events], two_workers_one_object(), order),
+        case!(commit_checks_event_id without [commit_checks_version, commit_checks_owner], two_workers_one_object(), order),
+        case!(takeover_moves_id without [commit_checks_version, commit_checks_owner], with_heartbeat_losses(), order),
+        case!(unique_workers without [commit_checks_version, commit_checks_event_id], two_workers_one_object(), order),
     ]
 }

@@ -1,7 +1,8 @@
-//! How much of the world is looked at.
+//! Bounds of the explored state space.
 
 use crate::state::{
-    Emit, Emitter, Event, Left, Misdeeds, Object, ObjectId, Redis, State, Worker, WorkerKeys,
+    CommitViolations, EmitState, Emitter, Event, FaultBudget, Object, ObjectId, Redis, State, Worker,
+    WorkerKeys,
 };
 
 /// All runs within these bounds are looked at.
@@ -14,15 +15,15 @@ pub(crate) struct Scope {
     /// For each direct emit its object.
     pub(crate) emits: Vec<ObjectId>,
     /// How many events a turn has.
-    pub(crate) budget: u8,
+    pub(crate) max_events: u8,
     /// How many workers crash.
     pub(crate) crashes: u8,
     /// How many times a worker lives on without its heartbeat.
-    pub(crate) lapses: u8,
+    pub(crate) heartbeat_losses: u8,
     /// How many commands reach Redis after their sender has given them up.
-    pub(crate) late: u8,
+    pub(crate) late_commands: u8,
     /// How many times the clock is ahead of the ids.
-    pub(crate) leaps: u8,
+    pub(crate) clock_leaps: u8,
 }
 
 impl Scope {
@@ -32,11 +33,11 @@ impl Scope {
             workers,
             pushes: vec![vec![2, 1]],
             emits: vec![],
-            budget: 1,
+            max_events: 1,
             crashes: 1,
-            lapses: 1,
-            late: 0,
-            leaps: 0,
+            heartbeat_losses: 1,
+            late_commands: 0,
+            clock_leaps: 0,
         }
     }
 
@@ -46,24 +47,33 @@ impl Scope {
     }
 
     pub(crate) fn start(&self) -> State {
-        let emitter = |object: &ObjectId| Emitter { object: *object, doing: Emit::Waits, behind: vec![] };
+        let emitter = |object: &ObjectId| Emitter {
+            object: *object,
+            state_of_emit: EmitState::Waiting,
+            must_follow: vec![],
+        };
         State {
             redis: Redis {
                 objects: vec![Object::default(); self.pushes.len()],
-                line: vec![],
+                queue: vec![],
                 keys: (0..self.workers).map(|_| WorkerKeys::new()).collect(),
                 next_event_id: 0,
                 version: 0,
                 marks: vec![],
                 journal: vec![],
-                given: vec![],
-                misdeeds: Misdeeds::default(),
+                assigned_ids: vec![],
+                violations: CommitViolations::default(),
             },
             workers: (0..self.workers).map(|_| Worker::Idle).collect(),
             emitters: self.emits.iter().map(emitter).collect(),
-            under_way: vec![],
+            in_transit: vec![],
             pushes: vec![0; self.pushes.len()],
-            left: Left { crashes: self.crashes, lapses: self.lapses, late: self.late, leaps: self.leaps },
+            remaining_faults: FaultBudget {
+                crashes: self.crashes,
+                heartbeat_losses: self.heartbeat_losses,
+                late_commands: self.late_commands,
+                clock_leaps: self.clock_leaps,
+            },
         }
     }
 

@@ -1,37 +1,39 @@
-//! What Redis does in one step: the scripts, and the `MULTI` of producers.
+//! Atomic steps of Redis in the model: the scripts, and the `MULTI` of producers.
 
 use crate::safeguards::Safeguards;
-use crate::state::{Author, Entry, Event, EventId, Mark, ObjectId, Process, Redis, Transaction, WorkerId};
+use crate::state::{
+    Author, CommitMark, Event, EventId, JournalEntry, ObjectId, Process, Redis, Transaction, WorkerId,
+};
 
 /// What the author of a commit is told.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum CommitReply {
     Done,
     Refused,
 }
 
 /// How a transaction begins.
 #[derive(Clone, Copy)]
-pub(crate) struct Beginning {
+pub(crate) struct TransactionStart {
     pub(crate) object: ObjectId,
     pub(crate) author: Author,
-    pub(crate) mark: Mark,
+    pub(crate) mark: CommitMark,
     /// How many events a turn has.
-    pub(crate) budget: u8,
+    pub(crate) max_events: u8,
     /// By how much the clock is ahead of the ids.
-    pub(crate) leap: u8,
+    pub(crate) clock_lead: u8,
 }
 
 impl Redis {
     /// A producer's `MULTI`: a main event and its subevents, and the object's name.
     pub(crate) fn push(&mut self, object: ObjectId, events: impl Iterator<Item = Event>) {
         events.for_each(|event| self.object_mut(object).events.insert(0, event));
-        self.line.insert(0, object);
+        self.queue.insert(0, object);
     }
 
     /// A worker shows that it lives, and takes what it holds already, or the next object in line. Answers what it is
     /// responsible for now.
-    pub(crate) fn take(
+    pub(crate) fn claim_object(
         &mut self,
         worker: WorkerId,
         process: Process,
@@ -40,12 +42,12 @@ impl Redis {
         self.keys_mut(worker).heartbeat = true;
         loop {
             if self.keys(worker).object.is_empty() {
-                let object = self.line.pop()?;
+                let object = self.queue.pop()?;
                 self.keys_mut(worker).object.insert(0, object);
             }
             let object = *self.keys(worker).object.last()?;
-            if self.hold(worker, object, safeguards) {
-                self.object_mut(object).holder = Some(process);
+            if self.try_own(worker, object, safeguards) {
+                self.object_mut(object).owner_process = Some(process);
                 return Some(object);
             }
             // Its owner lives, and lets go of it only when it has no events.
@@ -54,7 +56,7 @@ impl Redis {
     }
 
     /// Whether the worker is responsible for the object now.
-    fn hold(&mut self, worker: WorkerId, object: ObjectId, safeguards: &Safeguards) -> bool {
+    fn try_own(&mut self, worker: WorkerId, object: ObjectId, safeguards: &Safeguards) -> bool {
         if let Some(owner) = self.object(object).owner.filter(|owner| *owner != worker) {
             if self.keys(owner).heartbeat || !safeguards.takeover {
                 return false;
@@ -78,15 +80,15 @@ impl Redis {
     }
 
     /// What the sweep has to put in line: the object of a worker without a heartbeat. Being there twice changes nothing.
-    pub(crate) fn orphan(&self, dead: WorkerId) -> Option<ObjectId> {
+    pub(crate) fn orphaned_object(&self, dead: WorkerId) -> Option<ObjectId> {
         let keys = self.keys(dead);
-        keys.object.last().copied().filter(|object| !keys.heartbeat && !self.line.contains(object))
+        keys.object.last().copied().filter(|object| !keys.heartbeat && !self.queue.contains(object))
     }
 
     /// Puts it there. A worker that holds nothing of it any more need not name it.
-    pub(crate) fn sweep(&mut self, dead: WorkerId) -> Option<()> {
-        let object = self.orphan(dead)?;
-        self.line.push(object);
+    pub(crate) fn requeue_orphan(&mut self, dead: WorkerId) -> Option<()> {
+        let object = self.orphaned_object(dead)?;
+        self.queue.push(object);
         if self.object(object).owner != Some(dead) {
             self.keys_mut(dead).object.clear();
         }
@@ -95,49 +97,53 @@ impl Redis {
 
     /// A worker's transaction begins: its next event goes into flight, and those behind it are looked at. Nothing, if the
     /// worker is not responsible.
-    pub(crate) fn pop(
+    pub(crate) fn begin_worker_transaction(
         &mut self,
-        beginning: Beginning,
+        beginning: TransactionStart,
         worker: WorkerId,
         safeguards: &Safeguards,
     ) -> Option<Transaction> {
-        if safeguards.pop_knows_owner && self.object(beginning.object).owner != Some(worker) {
+        if safeguards.begin_checks_owner && self.object(beginning.object).owner != Some(worker) {
             return None;
         }
         let given_before = self.next_event_id;
         self.keys_mut(worker).heartbeat = true;
-        if self.keys(worker).event.is_empty() || !safeguards.idempotent_pop {
-            self.fly(beginning.object, worker, beginning.leap);
+        if self.keys(worker).event.is_empty() || !safeguards.idempotent_begin {
+            self.move_event_in_flight(beginning.object, worker, beginning.clock_lead);
         }
-        let most = usize::from(beginning.budget);
-        let transaction = self.transaction(beginning, Some(worker), most, safeguards);
+        let most = usize::from(beginning.max_events);
+        let transaction = self.read_transaction(beginning, Some(worker), most, safeguards);
         Some(Transaction { next_event_id: given_before, ..transaction })
     }
 
     /// Moves an object's next event into the worker's hands.
-    fn fly(&mut self, object: ObjectId, worker: WorkerId, leap: u8) {
+    fn move_event_in_flight(&mut self, object: ObjectId, worker: WorkerId, clock_lead: u8) {
         if let Some(event) = self.object_mut(object).events.pop() {
-            self.next_event_id += 1 + leap;
+            self.next_event_id += 1 + clock_lead;
             let id = self.next_event_id;
             let keys = self.keys_mut(worker);
             keys.event.insert(0, event);
             keys.event_id = Some(id);
-            self.given.push((event, id));
-            self.given.sort_by_key(|(_, id)| *id);
+            self.assigned_ids.push((event, id));
+            self.assigned_ids.sort_by_key(|(_, id)| *id);
         }
     }
 
     /// The transaction of a direct emit begins: it looks at what it has to serve first.
-    pub(crate) fn look(&self, beginning: Beginning, safeguards: &Safeguards) -> Transaction {
-        let most = if safeguards.emit_serves_first { usize::from(beginning.budget) } else { 0 };
-        let owner = self.object(beginning.object).owner.filter(|_| safeguards.emit_serves_first);
-        self.transaction(beginning, owner, most, safeguards)
+    pub(crate) fn begin_emit_transaction(
+        &self,
+        beginning: TransactionStart,
+        safeguards: &Safeguards,
+    ) -> Transaction {
+        let most = if safeguards.emit_journals_outbox_first { usize::from(beginning.max_events) } else { 0 };
+        let owner = self.object(beginning.object).owner.filter(|_| safeguards.emit_journals_outbox_first);
+        self.read_transaction(beginning, owner, most, safeguards)
     }
 
     /// What a transaction sees that serves what is in flight with the owner, and then what is queued, up to so many in all.
-    fn transaction(
+    fn read_transaction(
         &self,
-        beginning: Beginning,
+        beginning: TransactionStart,
         owner: Option<WorkerId>,
         most: usize,
         safeguards: &Safeguards,
@@ -152,69 +158,71 @@ impl Redis {
         Transaction {
             mark: beginning.mark,
             object: beginning.object,
-            served: in_flight.into_iter().chain(queued).collect(),
-            more: object.events.len() > room,
-            given: keys.and_then(|keys| keys.event_id),
-            from: owner.filter(|_| !safeguards.acknowledgement_follows),
-            newest: self.newest(),
+            outbox_events: in_flight.into_iter().chain(queued).collect(),
+            has_more: object.events.len() > room,
+            in_flight_id: keys.and_then(|keys| keys.event_id),
+            in_flight_worker: owner.filter(|_| !safeguards.acknowledgement_finds_moved_events),
+            newest_id: self.newest_id(),
             next_event_id: self.next_event_id,
-            last: object.last,
+            last_event_id: object.last_event_id,
             author: beginning.author,
         }
     }
 
     /// All that a transaction writes, or nothing.
-    pub(crate) fn commit(&mut self, transaction: &Transaction, safeguards: &Safeguards) -> Answer {
-        if self.knows(transaction.mark, safeguards) {
-            return Answer::Done;
+    pub(crate) fn commit(&mut self, transaction: &Transaction, safeguards: &Safeguards) -> CommitReply {
+        if self.is_already_applied(transaction.mark, safeguards) {
+            return CommitReply::Done;
         }
         if !self.is_as_expected(transaction, safeguards) {
-            return Answer::Refused;
+            return CommitReply::Refused;
         }
         self.acknowledge(transaction, safeguards);
-        self.write(transaction, safeguards);
+        self.journal_events(transaction, safeguards);
         self.version += 1;
         self.marks.push(transaction.mark);
         self.marks.sort();
         if let Author::Worker(worker, process) = transaction.author {
-            self.misdeeds.meddled |= self.object(transaction.object).holder != Some(process);
+            self.violations.committed_for_other |=
+                self.object(transaction.object).owner_process != Some(process);
             self.release(worker, transaction, safeguards);
         }
-        Answer::Done
+        CommitReply::Done
     }
 
-    fn knows(&self, mark: Mark, safeguards: &Safeguards) -> bool {
+    fn is_already_applied(&self, mark: CommitMark, safeguards: &Safeguards) -> bool {
         let is_kept = safeguards.marks_are_kept || mark.version + 1 == self.version;
-        safeguards.resend_knows_mark && is_kept && self.marks.contains(&mark)
+        safeguards.resend_checks_mark && is_kept && self.marks.contains(&mark)
     }
 
     /// Whether everything is as the transaction saw it.
     fn is_as_expected(&self, transaction: &Transaction, safeguards: &Safeguards) -> bool {
-        if safeguards.commit_knows_version && transaction.mark.version != self.version {
+        if safeguards.commit_checks_version && transaction.mark.version != self.version {
             return false;
         }
         let owner = self.object(transaction.object).owner;
         let hands = owner.map(|owner| self.keys(owner)).filter(|keys| !keys.event.is_empty());
-        let same_id = hands.and_then(|keys| keys.event_id) == transaction.given;
+        let same_id = hands.and_then(|keys| keys.event_id) == transaction.in_flight_id;
         let there = hands.map_or(0, |keys| keys.event.len()) + self.object(transaction.object).events.len();
-        if there < transaction.served.len() {
+        if there < transaction.outbox_events.len() {
             return false;
         }
-        let same_event = same_id || !safeguards.commit_knows_event_id;
+        let same_event = same_id || !safeguards.commit_checks_event_id;
         match transaction.author {
             Author::Worker(worker, _) => {
-                (owner == Some(worker) || !safeguards.commit_knows_owner) && same_event
+                (owner == Some(worker) || !safeguards.commit_checks_owner) && same_event
             }
             // Whoever takes nothing need not know who has it.
-            Author::Emitter(_) => same_event || transaction.served.is_empty(),
+            Author::Emitter(_) => same_event || transaction.outbox_events.is_empty(),
         }
     }
 
     /// Takes what is served out of the hands of whoever has it in flight, and off the queue.
     fn acknowledge(&mut self, transaction: &Transaction, safeguards: &Safeguards) {
         let owner = self.object(transaction.object).owner;
-        let hands = if safeguards.acknowledgement_follows { owner } else { transaction.from };
-        for _ in &transaction.served {
+        let hands =
+            if safeguards.acknowledgement_finds_moved_events { owner } else { transaction.in_flight_worker };
+        for _ in &transaction.outbox_events {
             match hands.map(|worker| self.keys_mut(worker)).filter(|keys| !keys.event.is_empty()) {
                 Some(keys) => {
                     keys.event.pop();
@@ -228,34 +236,34 @@ impl Redis {
     }
 
     /// Journals what is served, and what is emitted behind it.
-    fn write(&mut self, transaction: &Transaction, safeguards: &Safeguards) {
-        let Transaction { object, newest, given, next_event_id, .. } = *transaction;
+    fn journal_events(&mut self, transaction: &Transaction, safeguards: &Safeguards) {
+        let Transaction { object, newest_id: newest, in_flight_id: given, next_event_id, .. } = *transaction;
         let direct = match transaction.author {
-            Author::Emitter(number) if !transaction.is_piece(safeguards) => Some(Event::Direct(number)),
+            Author::Emitter(number) if !transaction.is_partial(safeguards) => Some(Event::Direct(number)),
             Author::Emitter(_) | Author::Worker(..) => None,
         };
-        let (mut id, mut prev) = (newest, transaction.last);
-        for (place, event) in transaction.served.iter().copied().chain(direct).enumerate() {
+        let (mut id, mut prev) = (newest, transaction.last_event_id);
+        for (place, event) in transaction.outbox_events.iter().copied().chain(direct).enumerate() {
             id = match given.filter(|_| place == 0) {
-                Some(given) if is_usable(given, newest, safeguards) => given,
+                Some(given) if is_assigned_id_usable(given, newest, safeguards) => given,
                 Some(_) => id + 1,
                 None => id.max(next_event_id) + 1,
             };
-            self.note_renamed(event, id);
-            self.journal.push(Entry { object, event, id, prev });
+            self.record_changed_id(event, id);
+            self.journal.push(JournalEntry { object, event, id, prev });
             prev = id;
         }
         if id != newest {
-            self.object_mut(object).last = id;
+            self.object_mut(object).last_event_id = id;
             self.next_event_id = id;
         }
     }
 
     /// An event is journaled by this id. If it was known by another that is still free, somebody knows it by the wrong one.
-    fn note_renamed(&mut self, event: Event, id: EventId) {
-        if let Some(place) = self.given.iter().position(|(flew, _)| *flew == event) {
-            let (_, given) = self.given.remove(place);
-            self.misdeeds.renamed |= given != id && given > self.newest();
+    fn record_changed_id(&mut self, event: Event, id: EventId) {
+        if let Some(place) = self.assigned_ids.iter().position(|(flew, _)| *flew == event) {
+            let (_, given) = self.assigned_ids.remove(place);
+            self.violations.changed_event_id |= given != id && given > self.newest_id();
         }
     }
 
@@ -264,11 +272,11 @@ impl Redis {
         let object = transaction.object;
         if self.object(object).owner == Some(worker) {
             self.object_mut(object).owner = None;
-            self.object_mut(object).holder = None;
+            self.object_mut(object).owner_process = None;
             let is_left = !self.object(object).events.is_empty();
-            let goes_in_line = if safeguards.release_looks { is_left } else { transaction.more };
+            let goes_in_line = if safeguards.release_checks_queue { is_left } else { transaction.has_more };
             if goes_in_line {
-                self.line.insert(0, object);
+                self.queue.insert(0, object);
             }
         }
         self.keys_mut(worker).object.clear();
@@ -277,12 +285,12 @@ impl Redis {
 
 impl Transaction {
     /// Whether a direct emit has to come back with its own event, because more was left for the object.
-    pub(crate) fn is_piece(&self, safeguards: &Safeguards) -> bool {
-        self.more && safeguards.emit_serves_first && safeguards.emit_serves_all
+    pub(crate) fn is_partial(&self, safeguards: &Safeguards) -> bool {
+        self.has_more && safeguards.emit_journals_outbox_first && safeguards.emit_journals_whole_outbox
     }
 }
 
 /// Whether an event in flight can be journaled by the id that it was given.
-fn is_usable(given: EventId, newest: EventId, safeguards: &Safeguards) -> bool {
-    if safeguards.given_ids_are_new { given > newest } else { given >= newest }
+fn is_assigned_id_usable(given: EventId, newest: EventId, safeguards: &Safeguards) -> bool {
+    if safeguards.assigned_ids_must_be_new { given > newest } else { given >= newest }
 }

@@ -1,4 +1,4 @@
-//! What there is: the keys in Redis, what each process believes, and what is on its way.
+//! State of the model: keys in Redis, beliefs of processes, and commits in transit.
 //!
 //! Lists are as in Redis: `LPUSH` adds at the front of a vector, `RPOP` takes from its end.
 
@@ -22,46 +22,46 @@ pub(crate) struct State {
     pub(crate) workers: Vec<Worker>,
     pub(crate) emitters: Vec<Emitter>,
     /// Commits that may still arrive, though nobody waits for their answers any more.
-    pub(crate) under_way: Vec<Transaction>,
+    pub(crate) in_transit: Vec<Transaction>,
     /// How many times each object was pushed to.
     pub(crate) pushes: Vec<u8>,
-    pub(crate) left: Left,
+    pub(crate) remaining_faults: FaultBudget,
 }
 
 /// What may still go wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Left {
+pub(crate) struct FaultBudget {
     pub(crate) crashes: u8,
-    pub(crate) lapses: u8,
-    pub(crate) late: u8,
-    pub(crate) leaps: u8,
+    pub(crate) heartbeat_losses: u8,
+    pub(crate) late_commands: u8,
+    pub(crate) clock_leaps: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Redis {
     pub(crate) objects: Vec<Object>,
     /// `objects.with.events`
-    pub(crate) line: Vec<ObjectId>,
+    pub(crate) queue: Vec<ObjectId>,
     pub(crate) keys: Vec<WorkerKeys>,
     pub(crate) next_event_id: EventId,
     /// How many transactions were committed.
     pub(crate) version: u8,
     /// The marks of commits that somebody may still ask for. Others are forgotten, so that states do not differ by them.
-    pub(crate) marks: Vec<Mark>,
-    pub(crate) journal: Vec<Entry>,
+    pub(crate) marks: Vec<CommitMark>,
+    pub(crate) journal: Vec<JournalEntry>,
     /// Events that are not journaled yet, and the ids by which they are known since they went into flight.
-    pub(crate) given: Vec<(Event, EventId)>,
+    pub(crate) assigned_ids: Vec<(Event, EventId)>,
     /// What must not be was done by a commit.
-    pub(crate) misdeeds: Misdeeds,
+    pub(crate) violations: CommitViolations,
 }
 
 /// What cannot be seen any more as soon as it is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Misdeeds {
+pub(crate) struct CommitViolations {
     /// A process has committed what another one is responsible for.
-    pub(crate) meddled: bool,
+    pub(crate) committed_for_other: bool,
     /// An event was journaled by another id than it was given, though that was free.
-    pub(crate) renamed: bool,
+    pub(crate) changed_event_id: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,9 +71,9 @@ pub(crate) struct Object {
     /// `OBJ:event.worker`
     pub(crate) owner: Option<WorkerId>,
     /// `OBJ:last.event.id`
-    pub(crate) last: EventId,
+    pub(crate) last_event_id: EventId,
     /// The process that took it. Redis does not know: two processes may have one name.
-    pub(crate) holder: Option<Process>,
+    pub(crate) owner_process: Option<Process>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +90,7 @@ pub(crate) struct WorkerKeys {
 
 /// An event in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     pub(crate) object: ObjectId,
     pub(crate) event: Event,
     pub(crate) id: EventId,
@@ -100,7 +100,7 @@ pub(crate) struct Entry {
 /// By what a commit that is sent again knows itself. Of those that began with one version only one is applied, so that this
 /// is unique as long as its author is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Mark {
+pub(crate) struct CommitMark {
     /// The version that the transaction began with.
     pub(crate) version: u8,
     pub(crate) author: u8,
@@ -109,20 +109,20 @@ pub(crate) struct Mark {
 /// What a transaction has read, and means to write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Transaction {
-    pub(crate) mark: Mark,
+    pub(crate) mark: CommitMark,
     pub(crate) object: ObjectId,
     /// What it takes out of the outbox, the first one first.
-    pub(crate) served: Vec<Event>,
+    pub(crate) outbox_events: Vec<Event>,
     /// The id of the first of these, if that is in flight.
-    pub(crate) given: Option<EventId>,
+    pub(crate) in_flight_id: Option<EventId>,
     /// Who had that in flight. Only if the acknowledgement cannot follow it.
-    pub(crate) from: Option<WorkerId>,
+    pub(crate) in_flight_worker: Option<WorkerId>,
     /// Whether more is queued behind them.
-    pub(crate) more: bool,
+    pub(crate) has_more: bool,
     /// The newest id in the journal, the last that was given out, and that of the object's last event.
-    pub(crate) newest: EventId,
+    pub(crate) newest_id: EventId,
     pub(crate) next_event_id: EventId,
-    pub(crate) last: EventId,
+    pub(crate) last_event_id: EventId,
     pub(crate) author: Author,
 }
 
@@ -141,10 +141,10 @@ pub(crate) enum Author {
 pub(crate) enum Worker {
     Idle,
     /// It believes that it is responsible for an object.
-    Holds(ObjectId),
-    Open(Transaction),
+    OwnsObject(ObjectId),
+    InTransaction(Transaction),
     /// Its commit was applied, and it has heard nothing.
-    Unsure(Transaction),
+    AwaitingReply(Transaction),
     Dead,
 }
 
@@ -152,21 +152,21 @@ pub(crate) enum Worker {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Emitter {
     pub(crate) object: ObjectId,
-    pub(crate) doing: Emit,
+    pub(crate) state_of_emit: EmitState,
     /// What was queued or in flight for the object when it last began, before its event was journaled: that comes behind all
     /// of it.
-    pub(crate) behind: Vec<Event>,
+    pub(crate) must_follow: Vec<Event>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Emit {
-    Waits,
+pub(crate) enum EmitState {
+    Waiting,
     /// A piece of what was left is committed, by which this became the version. It goes on without beginning again: that
     /// nobody else writes between the two is likely, and not sure.
-    GoesOn(u8),
-    Open(Transaction),
+    Continuing(u8),
+    InTransaction(Transaction),
     /// Its commit was applied, and it has heard nothing.
-    Unsure(Transaction),
+    AwaitingReply(Transaction),
     /// It was told that its event is durable.
     Done,
 }
@@ -179,34 +179,35 @@ impl WorkerKeys {
 
 impl Transaction {
     /// Whether this worker is named in it.
-    pub(crate) fn names(&self, worker: WorkerId) -> bool {
-        matches!(self.author, Author::Worker(author, _) if author == worker) || self.from == Some(worker)
+    pub(crate) fn mentions_worker(&self, worker: WorkerId) -> bool {
+        matches!(self.author, Author::Worker(author, _) if author == worker)
+            || self.in_flight_worker == Some(worker)
     }
 }
 
 impl Worker {
     pub(crate) fn transaction(&self) -> Option<&Transaction> {
         match self {
-            Self::Open(transaction) | Self::Unsure(transaction) => Some(transaction),
-            Self::Idle | Self::Holds(_) | Self::Dead => None,
+            Self::InTransaction(transaction) | Self::AwaitingReply(transaction) => Some(transaction),
+            Self::Idle | Self::OwnsObject(_) | Self::Dead => None,
         }
     }
 
     /// The object that it believes to be responsible for.
-    pub(crate) fn believes(&self) -> Option<ObjectId> {
+    pub(crate) fn believed_object(&self) -> Option<ObjectId> {
         match self {
-            Self::Holds(object) => Some(*object),
-            Self::Open(transaction) | Self::Unsure(transaction) => Some(transaction.object),
+            Self::OwnsObject(object) => Some(*object),
+            Self::InTransaction(transaction) | Self::AwaitingReply(transaction) => Some(transaction.object),
             Self::Idle | Self::Dead => None,
         }
     }
 }
 
-impl Emit {
+impl EmitState {
     pub(crate) fn transaction(&self) -> Option<&Transaction> {
         match self {
-            Self::Open(transaction) | Self::Unsure(transaction) => Some(transaction),
-            Self::Waits | Self::GoesOn(_) | Self::Done => None,
+            Self::InTransaction(transaction) | Self::AwaitingReply(transaction) => Some(transaction),
+            Self::Waiting | Self::Continuing(_) | Self::Done => None,
         }
     }
 }
@@ -215,12 +216,12 @@ impl State {
     /// All transactions that are open, or whose outcome is not known.
     pub(crate) fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         let workers = self.workers.iter().filter_map(Worker::transaction);
-        let emitters = self.emitters.iter().filter_map(|emitter| emitter.doing.transaction());
-        workers.chain(emitters).chain(&self.under_way)
+        let emitters = self.emitters.iter().filter_map(|emitter| emitter.state_of_emit.transaction());
+        workers.chain(emitters).chain(&self.in_transit)
     }
 
     /// Forgets the marks that nobody can ask for any more.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn drop_unneeded_marks(&mut self) {
         let mut marks = std::mem::take(&mut self.redis.marks);
         marks.retain(|mark| self.transactions().any(|transaction| transaction.mark == *mark));
         self.redis.marks = marks;
@@ -245,12 +246,12 @@ impl Redis {
     }
 
     /// The newest id in the journal.
-    pub(crate) fn newest(&self) -> EventId {
+    pub(crate) fn newest_id(&self) -> EventId {
         self.journal.last().map_or(0, |entry| entry.id)
     }
 
     /// What is in flight for an object, with whichever worker, and what is queued for it.
-    pub(crate) fn unserved(&self, object: ObjectId) -> Vec<Event> {
+    pub(crate) fn pending_events(&self, object: ObjectId) -> Vec<Event> {
         let in_flight = self.keys.iter().flat_map(|keys| keys.event.iter().rev());
         let of_object = |event: &&Event| matches!(event, Event::Pushed(of, _) if *of == object);
         let queued = self.object(object).events.iter().rev();

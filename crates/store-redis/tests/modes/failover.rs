@@ -7,45 +7,48 @@
 use tokio::task::block_in_place;
 
 use crate::common::load::Load;
-use crate::common::place::Place;
+use crate::common::redis_location::RedisLocation;
 
 /// On each of the two nodes.
-const ACTORS: u64 = 4;
+const PRODUCERS: u64 = 4;
 /// Acknowledged events on each node before, between and after failovers.
-const EVENTS: usize = 80;
+const EVENTS_PER_PHASE: usize = 80;
 
 /// Waits until a replica has everything that was written before this call. `WAIT` counts the writes of its own connection
 /// only, so that it needs one.
-pub(crate) fn wait_for_replica(place: &Place) {
-    let mut hand = place.connect();
-    hand.ask(&["SET", ":probe.of.the.replica", "1"]);
-    let replicas = hand.number(&["WAIT", "1", "30000"]);
-    hand.ask(&["DEL", ":probe.of.the.replica"]);
+pub(crate) fn wait_for_replica(location: &RedisLocation) {
+    let mut client = location.connect();
+    client.command(&["SET", ":probe.of.the.replica", "1"]);
+    let replicas = client.integer_reply(&["WAIT", "1", "30000"]);
+    client.command(&["DEL", ":probe.of.the.replica"]);
     assert_eq!(replicas, 1, "no replica has confirmed the writes");
 }
 
 /// Runs two nodes under load. Each `failover` kills the master and answers with its successor.
-pub(crate) async fn keeps_its_history(first: Place, failovers: &mut [&mut dyn FnMut() -> Place]) {
+pub(crate) async fn assert_history_survives_failovers(
+    first: RedisLocation,
+    failovers: &mut [&mut dyn FnMut() -> RedisLocation],
+) {
     let loads =
-        [Load::start(&first, &first.url, ACTORS).await, Load::start(&first, &first.url, ACTORS).await];
-    let mut place = first;
+        [Load::start(&first, &first.url, PRODUCERS).await, Load::start(&first, &first.url, PRODUCERS).await];
+    let mut location = first;
     for failover in failovers {
-        acknowledged(&loads).await;
-        place = block_in_place(|| {
+        wait_for_acknowledged(&loads).await;
+        location = block_in_place(|| {
             loads.iter().for_each(Load::begin_failover);
-            wait_for_replica(&place);
+            wait_for_replica(&location);
             failover()
         });
-        loads.iter().for_each(|load| load.fail_over_to(&place));
+        loads.iter().for_each(|load| load.fail_over_to(&location));
     }
-    acknowledged(&loads).await;
+    wait_for_acknowledged(&loads).await;
     let at_risk: usize = loads.iter().map(Load::at_risk).sum();
     println!("{at_risk} events were acknowledged while a failover could lose them");
-    Load::end(loads, &place).await;
+    Load::stop_and_verify(loads, &location).await;
 }
 
-async fn acknowledged(loads: &[Load; 2]) {
+async fn wait_for_acknowledged(loads: &[Load; 2]) {
     for load in loads {
-        load.acknowledged(EVENTS).await;
+        load.wait_for_acknowledged(EVENTS_PER_PHASE).await;
     }
 }

@@ -2,31 +2,31 @@
 
 use pointsman_testing::{Redis, RedisSettings};
 
-use crate::Working;
-use crate::common::place::Place;
+use crate::WorkingNode;
+use crate::common::redis_location::RedisLocation;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn stores_on_one_server_see_nothing_of_each_other() {
+async fn stores_with_different_prefixes_are_isolated() {
     let server = Redis::start(RedisSettings::default()).unwrap();
-    let whole = Place::whole(&server);
+    let whole = RedisLocation::on_whole_server(&server);
     let under = |prefix: &str| {
         let url = server.admin().url_under(prefix);
-        Place { prefix: prefix.into(), url, ..whole.clone() }
+        RedisLocation { prefix: prefix.into(), url, ..whole.clone() }
     };
     // One of them looks like a pattern.
-    let odd = Place { url: server.admin().url_under("a%3Fb%2A:"), ..under("a?b*:") };
+    let odd = RedisLocation { url: server.admin().url_under("a%3Fb%2A:"), ..under("a?b*:") };
     let places = [whole.clone(), under("shop:"), odd];
     let mut stores = vec![];
-    for place in &places {
-        stores.push(Working::open(place).await);
+    for location in &places {
+        stores.push(WorkingNode::open(location).await);
     }
-    for (working, place) in stores.iter().zip(&places) {
-        working.does_all(place, 0, 20).await;
+    for (working, location) in stores.iter().zip(&places) {
+        working.run_all_operations(location, 0, 20).await;
     }
-    let mut hand = whole.connect();
-    let keys = hand.keys("*").len();
-    let of_others = hand.keys("shop:*").len() + hand.keys("a[?]b[*]:*").len();
-    assert!(keys - of_others > 20 && hand.keys("shop:*").len() > 20, "{keys} {of_others}");
+    let mut client = whole.connect();
+    let keys = client.list_keys("*").len();
+    let of_others = client.list_keys("shop:*").len() + client.list_keys("a[?]b[*]:*").len();
+    assert!(keys - of_others > 20 && client.list_keys("shop:*").len() > 20, "{keys} {of_others}");
     for working in stores {
         working.node.close().await;
     }

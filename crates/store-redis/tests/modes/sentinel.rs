@@ -3,44 +3,44 @@
 use pointsman_testing::{Redis, RedisSentinel};
 use tokio::task::block_in_place;
 
-use crate::Working;
-use crate::common::place::Place;
-use crate::failover::{keeps_its_history, wait_for_replica};
+use crate::WorkingNode;
+use crate::common::redis_location::RedisLocation;
+use crate::failover::{assert_history_survives_failovers, wait_for_replica};
 
-fn place(sentinel: &RedisSentinel, master: &Redis) -> Place {
-    Place { admin: master.admin().clone(), prefix: String::new(), url: sentinel.url() }
+fn location_of(sentinel: &RedisSentinel, master: &Redis) -> RedisLocation {
+    RedisLocation { admin: master.admin().clone(), prefix: String::new(), url: sentinel.url() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn it_goes_on_with_the_one_that_sentinels_name() {
+async fn operations_continue_after_a_sentinel_failover() {
     let sentinel = block_in_place(RedisSentinel::start).unwrap();
     let master = sentinel.master().unwrap();
-    let before = place(&sentinel, master);
-    let working = Working::open(&before).await;
-    working.does_all(&before, 0, 20).await;
+    let before = location_of(&sentinel, master);
+    let working = WorkingNode::open(&before).await;
+    working.run_all_operations(&before, 0, 20).await;
     let next = block_in_place(|| {
         wait_for_replica(&before);
         let old = sentinel.kill_master().unwrap();
         sentinel.wait_for_failover(old).unwrap()
     });
-    working.goes_on().await;
-    working.does_all(&place(&sentinel, next), 20, 20).await;
+    working.wait_until_writable().await;
+    working.run_all_operations(&location_of(&sentinel, next), 20, 20).await;
     working.node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn history_is_whole_after_failovers_under_load() {
+async fn journal_is_complete_after_failovers_under_load() {
     let sentinel = block_in_place(RedisSentinel::start).unwrap();
-    let first = place(&sentinel, sentinel.master().unwrap());
+    let first = location_of(&sentinel, sentinel.master().unwrap());
     let mut forth = || {
         let killed = sentinel.kill_master().unwrap();
         let next = sentinel.wait_for_failover(killed).unwrap();
         sentinel.rejoin(killed).unwrap();
-        place(&sentinel, next)
+        location_of(&sentinel, next)
     };
     let mut back = || {
         let killed = sentinel.kill_master().unwrap();
-        place(&sentinel, sentinel.wait_for_failover(killed).unwrap())
+        location_of(&sentinel, sentinel.wait_for_failover(killed).unwrap())
     };
-    keeps_its_history(first, &mut [&mut forth, &mut back]).await;
+    assert_history_survives_failovers(first, &mut [&mut forth, &mut back]).await;
 }

@@ -1,79 +1,79 @@
 //! The one who looks at the invariants sees when one does not hold.
 
-use crate::common::invariants::{Watch, findings};
-use crate::common::place::{Hand, Place};
+use crate::common::invariants::{InvariantMonitor, find_violations};
+use crate::common::redis_location::{RawClient, RedisLocation};
 
 /// What is said of keys that were written by hand.
-fn said_of(write: impl Fn(&mut Hand)) -> String {
-    let place = Place::shared();
-    let mut hand = place.connect();
-    write(&mut hand);
-    findings(&mut hand, false).unwrap().join("; ")
+fn violations_of(write: impl Fn(&mut RawClient)) -> String {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    write(&mut client);
+    find_violations(&mut client, false).unwrap().join("; ")
 }
 
 /// What is said, and of what.
-type Case = (&'static str, fn(&mut Hand));
+type ViolationCase = (&'static str, fn(&mut RawClient));
 
 #[test]
-fn what_must_not_be_is_seen() {
-    let cases: [Case; 8] = [
-        ("o has events, is not in line, and nobody holds it", |hand| {
-            hand.ask(&["LPUSH", ":o:events", "e"]);
+fn invariant_violations_are_found() {
+    let cases: [ViolationCase; 8] = [
+        ("o has events, is not in line, and nobody holds it", |client| {
+            client.command(&["LPUSH", ":o:events", "e"]);
         }),
-        ("o is held by w which does not know it", |hand| {
-            hand.ask(&["SET", ":o:event.worker", "w"]);
+        ("o is held by w which does not know it", |client| {
+            client.command(&["SET", ":o:event.worker", "w"]);
         }),
-        ("o is held by w which does not know it; w names p which it does not hold", |hand| {
-            hand.holds("w", "o", None);
-            hand.ask(&["LSET", ":event.worker:w:object", "0", "p"]);
+        ("o is held by w which does not know it; w names p which it does not hold", |client| {
+            client.set_owner("w", "o", None);
+            client.command(&["LSET", ":event.worker:w:object", "0", "p"]);
         }),
-        ("w names o which it does not hold", |hand| {
-            hand.ask(&["LPUSH", ":event.worker:w:object", "o"]);
+        ("w names o which it does not hold", |client| {
+            client.command(&["LPUSH", ":event.worker:w:object", "o"]);
         }),
-        ("w has an event in flight, and no object", |hand| {
-            hand.ask(&["LPUSH", ":event.worker:w:event", "e"]);
-            hand.ask(&["SET", ":event.worker:w:event.id", "7"]);
+        ("w has an event in flight, and no object", |client| {
+            client.command(&["LPUSH", ":event.worker:w:event", "e"]);
+            client.command(&["SET", ":event.worker:w:event.id", "7"]);
         }),
-        ("o has an event that is in flight and queued: e", |hand| {
-            hand.holds("w", "o", Some(("e", "7")));
-            hand.push("o", &["d", "e"]);
+        ("o has an event that is in flight and queued: e", |client| {
+            client.set_owner("w", "o", Some(("e", "7")));
+            client.push_events("o", &["d", "e"]);
         }),
-        ("w has 1 events, and the id none", |hand| {
-            hand.holds("w", "o", Some(("e", "7")));
-            hand.ask(&["DEL", ":event.worker:w:event.id"]);
+        ("w has 1 events, and the id none", |client| {
+            client.set_owner("w", "o", Some(("e", "7")));
+            client.command(&["DEL", ":event.worker:w:event.id"]);
         }),
-        ("w has 0 events, and the id 7", |hand| {
-            hand.holds("w", "o", None);
-            hand.ask(&["SET", ":event.worker:w:event.id", "7"]);
+        ("w has 0 events, and the id 7", |client| {
+            client.set_owner("w", "o", None);
+            client.command(&["SET", ":event.worker:w:event.id", "7"]);
         }),
     ];
     for (wrong, write) in cases {
-        let mut said: Vec<String> = said_of(write).split("; ").map(String::from).collect();
+        let mut said: Vec<String> = violations_of(write).split("; ").map(String::from).collect();
         said.sort();
         assert_eq!(said.join("; "), wrong);
     }
 }
 
 #[test]
-fn what_may_be_is_not_complained_of() {
-    let said = said_of(|hand| {
-        hand.push("o", &["e", "d"]);
-        hand.push("p", &["e", "d"]);
-        hand.holds("w", "p", Some(("c", "7")));
-        hand.lives("w");
-        hand.ask(&["LPUSH", ":objects.with.events", "nothing"]);
+fn allowed_states_are_no_violations() {
+    let said = violations_of(|client| {
+        client.push_events("o", &["e", "d"]);
+        client.push_events("p", &["e", "d"]);
+        client.set_owner("w", "p", Some(("c", "7")));
+        client.set_heartbeat("w");
+        client.command(&["LPUSH", ":objects.with.events", "nothing"]);
     });
     assert_eq!(said, "");
 }
 
 #[test]
-fn it_is_seen_in_passing_too() {
-    let place = Place::shared();
-    let watch = Watch::start(&place);
-    place.connect().ask(&["LPUSH", ":o:events", "e"]);
-    while !watch.has_found_something() {
+fn monitor_finds_a_violation_while_running() {
+    let location = RedisLocation::on_shared_server();
+    let monitor = InvariantMonitor::start(&location);
+    location.connect().command(&["LPUSH", ":o:events", "e"]);
+    while !monitor.has_violations() {
         std::thread::yield_now();
     }
-    let (found, _) = watch.stop();
+    let (found, _) = monitor.stop();
     assert!(found.iter().all(|wrong| wrong.starts_with("o has events")), "{found:?}");
 }

@@ -2,13 +2,13 @@
 
 use std::process::{Command, Stdio};
 
-use crate::common::chains::assert_chained;
-use crate::common::invariants::rest;
-use crate::common::node::{Node, values};
-use crate::common::place::Place;
+use crate::common::invariants::wait_until_outbox_is_drained;
+use crate::common::journal_checks::assert_ids_and_prev_links;
+use crate::common::redis_location::RedisLocation;
+use crate::common::test_node::{TestNode, event_values};
 
 /// Runs a program with this as its input, and answers what it says.
-fn run(mut command: Command, input: &str) -> String {
+fn run_program(mut command: Command, input: &str) -> String {
     use std::io::Write;
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
@@ -21,24 +21,24 @@ fn run(mut command: Command, input: &str) -> String {
 }
 
 /// What each of them has left.
-async fn is_journaled(place: &Place) {
-    let node = Node::open(place).await;
-    let events = node.events(3).await;
-    assert_eq!(values(&events), [r#"{"title": "Hällo \"x\""}"#, "2", "3"]);
+async fn assert_journaled(location: &RedisLocation) {
+    let node = TestNode::open(location).await;
+    let events = node.wait_for_events(3).await;
+    assert_eq!(event_values(&events), [r#"{"title": "Hällo \"x\""}"#, "2", "3"]);
     let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["work.changed", "post.changed", "post.changed"]);
-    assert_chained(&events);
-    rest(place).await;
+    assert_ids_and_prev_links(&events);
+    wait_until_outbox_is_drained(location).await;
     node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_redis_cli() {
-    let place = Place::shared();
-    let (prefix, address) = (&place.prefix, place.admin.address());
+async fn redis_cli_can_push_events() {
+    let location = RedisLocation::on_shared_server();
+    let (prefix, address) = (&location.prefix, location.admin.address());
     let mut cli = Command::new("redis-cli");
     cli.args(["-h", &address.ip().to_string(), "-p", &address.port().to_string()]);
-    let said = run(
+    let said = run_program(
         cli,
         &format!(
             r#"MULTI
@@ -50,16 +50,16 @@ EXEC
         ),
     );
     assert!(said.ends_with("OK\n3\n1\n") || said.contains("QUEUED"), "{said}");
-    is_journaled(&place).await;
+    assert_journaled(&location).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_python() {
-    let place = Place::shared();
-    let address = place.admin.address();
+async fn python_can_push_events() {
+    let location = RedisLocation::on_shared_server();
+    let address = location.admin.address();
     let mut python = Command::new("python3");
-    python.args(["-", &address.ip().to_string(), &address.port().to_string(), &place.prefix]);
-    run(
+    python.args(["-", &address.ip().to_string(), &address.port().to_string(), &location.prefix]);
+    run_program(
         python,
         r#"
 import json, socket, sys
@@ -89,5 +89,5 @@ while not said.endswith(b'*3\r\n+OK\r\n:3\r\n:1\r\n'):
     said += wire.recv(1000) or sys.exit('%r' % said)
 "#,
     );
-    is_journaled(&place).await;
+    assert_journaled(&location).await;
 }

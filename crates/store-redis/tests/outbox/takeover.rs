@@ -1,4 +1,4 @@
-//! Workers that are gone, or were taken for gone: others take their objects over, with what was in flight.
+//! Workers that are dead, or seem dead: others take over their objects with the event in flight.
 
 use std::time::Duration;
 
@@ -6,233 +6,245 @@ use pointsman_core::EventId;
 use pointsman_store_conformance::world::event;
 use pointsman_testing::{Redis, RedisSettings};
 
-use crate::common::chains::assert_chained;
-use crate::common::invariants::{Watch, rest};
-use crate::common::node::{Node, values};
-use crate::common::place::{Hand, Place, left};
-use crate::common::wire::{Fate, Wire};
-use crate::common::{now, until};
+use crate::common::command_proxy::{CommandFault, CommandProxy};
+use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
+use crate::common::journal_checks::assert_ids_and_prev_links;
+use crate::common::redis_location::{RawClient, RedisLocation, outbox_event};
+use crate::common::test_node::{TestNode, event_values};
+use crate::common::{now, wait_until};
 use tokio::time::sleep;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A dead worker, in whose hands are the first of an object's events and this id.
-fn leave_behind(hand: &mut Hand, id: &str) {
-    hand.holds("ghost", "o", Some((&left("a", 0), id)));
-    hand.ask(&["LPUSH", ":o:events", &left("a", 1), &left("a", 2)]);
+fn leave_orphaned_object(client: &mut RawClient, id: &str) {
+    client.set_owner("ghost", "o", Some((&outbox_event("a", 0), id)));
+    client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
 }
 
 /// All are journaled once and in order; answers the id of the first.
-async fn all_come(place: &Place) -> EventId {
-    let watch = Watch::start(place);
-    let node = Node::open(place).await;
-    let events = node.events(3).await;
-    assert_eq!(values(&events), ["0", "1", "2"]);
-    assert_chained(&events);
-    rest(place).await;
-    watch.end();
+async fn assert_all_journaled(location: &RedisLocation) -> EventId {
+    let monitor = InvariantMonitor::start(location);
+    let node = TestNode::open(location).await;
+    let events = node.wait_for_events(3).await;
+    assert_eq!(event_values(&events), ["0", "1", "2"]);
+    assert_ids_and_prev_links(&events);
+    wait_until_outbox_is_drained(location).await;
+    monitor.stop_and_assert_no_violations();
     node.close().await;
     events[0].id
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_dead_worker_had_in_flight_comes_first() {
+async fn in_flight_event_of_a_dead_worker_is_journaled_first() {
     for in_line in [false, true] {
-        let place = Place::shared();
-        let mut hand = place.connect();
-        leave_behind(&mut hand, "5");
+        let location = RedisLocation::on_shared_server();
+        let mut client = location.connect();
+        leave_orphaned_object(&mut client, "5");
         if in_line {
-            hand.ask(&["LPUSH", ":objects.with.events", "other", "o", "o"]);
+            client.command(&["LPUSH", ":objects.with.events", "other", "o", "o"]);
         }
-        assert_eq!(all_come(&place).await, EventId::new(5).unwrap(), "nothing greater is journaled");
+        assert_eq!(
+            assert_all_journaled(&location).await,
+            EventId::new(5).unwrap(),
+            "nothing greater is journaled"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_that_cannot_be_kept_is_replaced() {
-    let place = Place::shared();
-    let mut hand = place.connect();
-    let node = Node::open(&place).await;
+async fn unusable_assigned_id_is_replaced() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    let node = TestNode::open(&location).await;
     let before = node.emit(event("before")).await.id;
-    leave_behind(&mut hand, "5");
-    hand.push("o", &[left("a", 3)]);
-    let events = node.events(5).await;
-    assert_eq!(values(&events[1..]), ["0", "1", "2", "3"]);
+    leave_orphaned_object(&mut client, "5");
+    client.push_events("o", &[outbox_event("a", 3)]);
+    let events = node.wait_for_events(5).await;
+    assert_eq!(event_values(&events[1..]), ["0", "1", "2", "3"]);
     assert_eq!((events[0].id, events[1].prev), (before, None));
-    assert_chained(&events);
-    rest(&place).await;
+    assert_ids_and_prev_links(&events);
+    wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_that_can_be_kept_is_kept() {
-    let place = Place::shared();
-    let mut hand = place.connect();
+async fn usable_assigned_id_is_kept() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
     // It was given beforehand, and nothing was journaled since.
     let given = now().micros().to_string();
-    leave_behind(&mut hand, &given);
-    hand.ask(&["SET", ":next.event.id", &given]);
-    assert_eq!(all_come(&place).await.to_string(), given);
+    leave_orphaned_object(&mut client, &given);
+    client.command(&["SET", ":next.event.id", &given]);
+    assert_eq!(assert_all_journaled(&location).await.to_string(), given);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_of_a_clock_that_had_leapt_is_not_kept() {
-    let place = Place::shared();
-    let mut hand = place.connect();
+async fn assigned_id_of_a_leaping_clock_is_replaced() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
     let given = now().plus(Duration::from_secs(1 << 26)).micros().to_string();
-    leave_behind(&mut hand, &given);
-    hand.ask(&["SET", ":next.event.id", &given]);
-    let first = all_come(&place).await;
+    leave_orphaned_object(&mut client, &given);
+    client.command(&["SET", ":next.event.id", &given]);
+    let first = assert_all_journaled(&location).await;
     assert!(first.timestamp() < now().plus(HOUR), "{first}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_had_taken_a_second_event_loses_neither() {
-    let place = Place::shared();
-    let mut hand = place.connect();
-    hand.holds("ghost", "o", Some((&left("a", 0), "5")));
-    hand.ask(&["LPUSH", ":event.worker:ghost:event", &left("a", 1)]);
-    hand.ask(&["LPUSH", ":o:events", &left("a", 2)]);
-    let node = Node::open(&place).await;
-    let events = node.events(3).await;
-    assert_eq!(values(&events), ["0", "1", "2"]);
-    rest(&place).await;
+async fn both_in_flight_events_of_a_dead_worker_are_journaled() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    client.set_owner("ghost", "o", Some((&outbox_event("a", 0), "5")));
+    client.command(&["LPUSH", ":event.worker:ghost:event", &outbox_event("a", 1)]);
+    client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
+    let node = TestNode::open(&location).await;
+    let events = node.wait_for_events(3).await;
+    assert_eq!(event_values(&events), ["0", "1", "2"]);
+    wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_died_before_it_held_its_object_loses_nothing() {
-    let place = Place::shared();
-    let mut hand = place.connect();
-    hand.ask(&["LPUSH", ":event.worker:first:object", "o"]);
-    hand.ask(&["LPUSH", ":event.worker:second:object", "o"]);
-    hand.ask(&["LPUSH", ":o:events", &left("a", 0), &left("a", 1), &left("a", 2)]);
-    hand.ask(&["LPUSH", ":event.worker:idle:object", "nothing"]);
-    let node = Node::open(&place).await;
-    assert_eq!(values(&node.events(3).await), ["0", "1", "2"]);
-    rest(&place).await;
+async fn worker_dying_before_ownership_loses_no_events() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    client.command(&["LPUSH", ":event.worker:first:object", "o"]);
+    client.command(&["LPUSH", ":event.worker:second:object", "o"]);
+    client.command(&[
+        "LPUSH",
+        ":o:events",
+        &outbox_event("a", 0),
+        &outbox_event("a", 1),
+        &outbox_event("a", 2),
+    ]);
+    client.command(&["LPUSH", ":event.worker:idle:object", "nothing"]);
+    let node = TestNode::open(&location).await;
+    assert_eq!(event_values(&node.wait_for_events(3).await), ["0", "1", "2"]);
+    wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
 
 /// Only its name at the object tells that it holds it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_worker_that_does_not_name_its_object_loses_nothing() {
+async fn dead_owner_without_object_key_loses_no_events() {
     for flying in [false, true] {
-        let place = Place::shared();
-        let mut hand = place.connect();
-        hand.ask(&["SET", ":o:event.worker", "ghost"]);
+        let location = RedisLocation::on_shared_server();
+        let mut client = location.connect();
+        client.command(&["SET", ":o:event.worker", "ghost"]);
         if flying {
-            hand.ask(&["LPUSH", ":event.worker:ghost:event", &left("a", 0)]);
-            hand.ask(&["SET", ":event.worker:ghost:event.id", "5"]);
+            client.command(&["LPUSH", ":event.worker:ghost:event", &outbox_event("a", 0)]);
+            client.command(&["SET", ":event.worker:ghost:event.id", "5"]);
         } else {
-            hand.ask(&["LPUSH", ":o:events", &left("a", 0)]);
+            client.command(&["LPUSH", ":o:events", &outbox_event("a", 0)]);
         }
-        hand.ask(&["LPUSH", ":o:events", &left("a", 1), &left("a", 2)]);
-        let node = Node::open(&place).await;
-        assert_eq!(values(&node.events(3).await), ["0", "1", "2"]);
-        rest(&place).await;
+        client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
+        let node = TestNode::open(&location).await;
+        assert_eq!(event_values(&node.wait_for_events(3).await), ["0", "1", "2"]);
+        wait_until_outbox_is_drained(&location).await;
         node.close().await;
     }
 }
 
 /// A store without a prefix sees the keys of one that has some, and leaves them to it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_store_holds_is_not_taken_over() {
+async fn objects_of_another_store_are_not_taken_over() {
     let server = Redis::start(RedisSettings::default()).unwrap();
-    let whole = Place::whole(&server);
-    let within = Place { prefix: "within:".into(), ..whole.over(server.admin().url_under("within:")) };
-    let (mut hand, other) = (within.connect(), Node::open(&within).await);
-    hand.lives("other");
-    hand.holds("other", "o", None);
-    hand.ask(&["LPUSH", ":o:events", &left("a", 0)]);
+    let whole = RedisLocation::on_whole_server(&server);
+    let within =
+        RedisLocation { prefix: "within:".into(), ..whole.with_url(server.admin().url_under("within:")) };
+    let (mut client, other) = (within.connect(), TestNode::open(&within).await);
+    client.set_heartbeat("other");
+    client.set_owner("other", "o", None);
+    client.command(&["LPUSH", ":o:events", &outbox_event("a", 0)]);
     // It has looked through all keys when what it should find there is found.
     let mut ours = whole.connect();
     for n in 0..20 {
-        ours.ask(&["SET", &format!(":p{n}:event.worker"), "ghost"]);
-        ours.ask(&["LPUSH", &format!(":p{n}:events"), &left("a", 7)]);
+        ours.command(&["SET", &format!(":p{n}:event.worker"), "ghost"]);
+        ours.command(&["LPUSH", &format!(":p{n}:events"), &outbox_event("a", 7)]);
     }
-    let node = Node::open(&whole).await;
-    assert_eq!(values(&node.events(20).await), ["7"; 20]);
-    assert_eq!(hand.text(&["GET", ":o:event.worker"]).as_deref(), Some("other"));
-    assert_eq!(hand.number(&["LLEN", ":o:events"]), 1);
+    let node = TestNode::open(&whole).await;
+    assert_eq!(event_values(&node.wait_for_events(20).await), ["7"; 20]);
+    assert_eq!(client.text_reply(&["GET", ":o:event.worker"]).as_deref(), Some("other"));
+    assert_eq!(client.integer_reply(&["LLEN", ":o:events"]), 1);
     node.close().await;
     other.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_lives_keeps_its_object_until_it_is_dead() {
-    let place = Place::shared();
-    let mut hand = place.connect();
-    hand.lives("other");
-    hand.holds("other", "o", Some((&left("a", 0), "5")));
-    hand.push("o", &[left("a", 1)]);
-    let watch = Watch::start(&place);
-    let node = Node::open(&place).await;
-    hand.push("o", &[left("a", 2)]);
-    hand.push("p", &[left("b", 7)]);
-    assert_eq!(values(&node.events(1).await), ["7"]);
-    assert_eq!(hand.number(&["LLEN", ":o:events"]), 2, "they are another's");
+async fn live_worker_keeps_its_object_until_it_dies() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    client.set_heartbeat("other");
+    client.set_owner("other", "o", Some((&outbox_event("a", 0), "5")));
+    client.push_events("o", &[outbox_event("a", 1)]);
+    let monitor = InvariantMonitor::start(&location);
+    let node = TestNode::open(&location).await;
+    client.push_events("o", &[outbox_event("a", 2)]);
+    client.push_events("p", &[outbox_event("b", 7)]);
+    assert_eq!(event_values(&node.wait_for_events(1).await), ["7"]);
+    assert_eq!(client.integer_reply(&["LLEN", ":o:events"]), 2, "they are another's");
     // That it is dead is seen when somebody comes to it.
-    hand.dies("other");
-    hand.push("o", &[left("a", 3)]);
-    assert_eq!(values(&node.events(5).await), ["7", "0", "1", "2", "3"]);
-    assert_chained(&node.journal().await);
-    rest(&place).await;
-    watch.end();
+    client.delete_heartbeat("other");
+    client.push_events("o", &[outbox_event("a", 3)]);
+    assert_eq!(event_values(&node.wait_for_events(5).await), ["7", "0", "1", "2", "3"]);
+    assert_ids_and_prev_links(&node.read_journal().await);
+    wait_until_outbox_is_drained(&location).await;
+    monitor.stop_and_assert_no_violations();
     node.close().await;
 }
 
 /// Nobody pushes to the object any more: the one who looks for what the dead hold finds it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_held_that_dies_later_is_found() {
-    let place = Place::shared();
-    let mut hand = place.connect();
-    hand.lives("ghost");
-    leave_behind(&mut hand, "5");
-    let node = Node::open(&place).await;
-    hand.push("p", &[left("b", 7)]);
-    node.events(1).await;
-    hand.dies("ghost");
-    assert_eq!(values(&node.events(4).await), ["7", "0", "1", "2"]);
-    rest(&place).await;
+async fn objects_of_a_worker_that_dies_later_are_requeued() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    client.set_heartbeat("ghost");
+    leave_orphaned_object(&mut client, "5");
+    let node = TestNode::open(&location).await;
+    client.push_events("p", &[outbox_event("b", 7)]);
+    node.wait_for_events(1).await;
+    client.delete_heartbeat("ghost");
+    assert_eq!(event_values(&node.wait_for_events(4).await), ["7", "0", "1", "2"]);
+    wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }
 
 /// A worker that was only slow is taken over; what it does later is refused, and nothing is journaled twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_worker_that_was_taken_for_dead_does_no_harm() {
-    for script in [include_str!("../../src/lua/commit.lua"), include_str!("../../src/lua/serve.lua")] {
+async fn worker_wrongly_taken_for_dead_does_no_harm() {
+    for script in [include_str!("../../src/lua/commit.lua"), include_str!("../../src/lua/read_outboxes.lua")]
+    {
         let server = Redis::start(RedisSettings::default()).unwrap();
-        let place = Place::whole(&server);
-        let wire = Wire::start(server.address());
-        let slow = Node::at(&format!("redis://{}", wire.address())).await;
-        let mut hand = place.connect();
-        let hash = hand.text(&["SCRIPT", "LOAD", script]).unwrap();
-        let held = wire.set(&hash, Fate::Held);
-        hand.push("o", &[left("a", 0), left("a", 1)]);
-        tokio::task::block_in_place(|| held.sprung());
-        let watch = Watch::start(&place);
+        let location = RedisLocation::on_whole_server(&server);
+        let proxy = CommandProxy::start(server.address());
+        let slow = TestNode::open_url(&format!("redis://{}", proxy.address())).await;
+        let mut client = location.connect();
+        let hash = client.text_reply(&["SCRIPT", "LOAD", script]).unwrap();
+        let held = proxy.arm(&hash, CommandFault::DelayCommand);
+        client.push_events("o", &[outbox_event("a", 0), outbox_event("a", 1)]);
+        tokio::task::block_in_place(|| held.wait_until_triggered());
+        let monitor = InvariantMonitor::start(&location);
         // It is not heard of for a while, and somebody comes to its object.
-        let beats: Vec<String> = hand.keys("event.worker:*:heartbeat");
-        beats.iter().for_each(|key| drop(hand.ask(&["DEL", key])));
-        hand.push("o", &[left("a", 2)]);
-        let other = Node::open(&place).await;
-        let before = other.events(3).await;
-        rest(&place).await;
+        let beats: Vec<String> = client.list_keys("event.worker:*:heartbeat");
+        beats.iter().for_each(|key| drop(client.command(&["DEL", key])));
+        client.push_events("o", &[outbox_event("a", 2)]);
+        let other = TestNode::open(&location).await;
+        let before = other.wait_for_events(3).await;
+        wait_until_outbox_is_drained(&location).await;
         // What is queued now is in the hands of yet another one.
-        hand.lives("ghost");
-        hand.holds("ghost", "o", None);
-        hand.push("o", &[left("a", 3)]);
+        client.set_heartbeat("ghost");
+        client.set_owner("ghost", "o", None);
+        client.push_events("o", &[outbox_event("a", 3)]);
         held.release();
-        until("it goes on", async || slow.try_emit(event("direct")).await.is_ok()).await;
-        hand.dies("ghost");
-        hand.push("o", &[left("a", 4)]);
-        let after = other.events(6).await;
-        assert_eq!(values(&after), ["0", "1", "2", "null", "3", "4"]);
+        wait_until("it goes on", async || slow.try_emit(event("direct")).await.is_ok()).await;
+        client.delete_heartbeat("ghost");
+        client.push_events("o", &[outbox_event("a", 4)]);
+        let after = other.wait_for_events(6).await;
+        assert_eq!(event_values(&after), ["0", "1", "2", "null", "3", "4"]);
         assert_eq!(after[2].id, before[2].id);
-        assert_chained(&after);
-        rest(&place).await;
-        watch.end();
+        assert_ids_and_prev_links(&after);
+        wait_until_outbox_is_drained(&location).await;
+        monitor.stop_and_assert_no_violations();
         slow.close().await;
         other.close().await;
     }
@@ -240,23 +252,29 @@ async fn a_worker_that_was_taken_for_dead_does_no_harm() {
 
 /// A node that ends in good order leaves nothing behind for which others would have to wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_a_node_held_that_ends_is_there_for_others_at_once() {
-    let place = Place::shared();
-    let mut hand = place.connect();
-    let watch = Watch::start(&place);
+async fn stopping_node_releases_its_objects_at_once() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    let monitor = InvariantMonitor::start(&location);
     for round in 0..15 {
-        let node = Node::open(&place).await;
+        let node = TestNode::open(&location).await;
         for n in 0..100 {
-            hand.push(&format!("o:{n}"), &[left("a", 2 * round), left("a", 2 * round + 1)]);
+            client.push_events(
+                &format!("o:{n}"),
+                &[outbox_event("a", 2 * round), outbox_event("a", 2 * round + 1)],
+            );
         }
         sleep(Duration::from_millis(round)).await;
         node.close().await;
-        until("its workers live no more", async || hand.keys("event.worker:*:heartbeat").is_empty()).await;
+        wait_until("its workers live no more", async || {
+            client.list_keys("event.worker:*:heartbeat").is_empty()
+        })
+        .await;
     }
-    let node = Node::open(&place).await;
-    let events = node.events(100 * 30).await;
-    assert_chained(&events);
-    rest(&place).await;
-    watch.end();
+    let node = TestNode::open(&location).await;
+    let events = node.wait_for_events(100 * 30).await;
+    assert_ids_and_prev_links(&events);
+    wait_until_outbox_is_drained(&location).await;
+    monitor.stop_and_assert_no_violations();
     node.close().await;
 }

@@ -1,0 +1,108 @@
+//! Buffers of commands in the wire format of Redis.
+
+/// Maximum number of arguments of one command: a script cannot unpack many more.
+const MAX_ARGS_PER_COMMAND: usize = 2_000;
+/// Upper bound for the length prefix of a command, in bytes.
+const LENGTH_PREFIX_CAPACITY: usize = 24;
+
+/// Encoded command arguments in the Redis protocol.
+#[derive(Debug, Default)]
+pub(crate) struct CommandBuffer {
+    bytes: Vec<u8>,
+    arg_count: usize,
+}
+
+impl CommandBuffer {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.arg_count == 0
+    }
+
+    pub(crate) fn arg_count(&self) -> usize {
+        self.arg_count
+    }
+
+    pub(crate) fn push_arg(&mut self, arg: impl AsRef<[u8]>) {
+        write_bulk_string(arg.as_ref(), &mut self.bytes);
+        self.arg_count += 1;
+    }
+
+    pub(crate) fn push_args<W: AsRef<[u8]>>(&mut self, args: impl IntoIterator<Item = W>) {
+        args.into_iter().for_each(|arg| self.push_arg(arg));
+    }
+
+    /// Adds a command for `commit.lua`: its number of arguments, then the arguments.
+    pub(crate) fn push_command<W: AsRef<[u8]>>(&mut self, command: &[W]) {
+        self.push_arg(command.len().to_string());
+        self.push_args(command);
+    }
+
+    /// Adds commands for many items of `each` arguments, split so that the script can unpack each of them.
+    pub(crate) fn push_chunked_command<W: AsRef<[u8]>>(&mut self, begin: &[&[u8]], each: usize, args: &[W]) {
+        for some in args.chunks(MAX_ARGS_PER_COMMAND / each * each) {
+            self.push_arg((begin.len() + some.len()).to_string());
+            self.push_args(begin);
+            self.push_args(some);
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+        self.arg_count += other.arg_count;
+    }
+
+    /// Encodes all arguments as one command.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut command = Vec::with_capacity(LENGTH_PREFIX_CAPACITY + self.bytes.len());
+        write_length_prefix(b'*', self.arg_count, &mut command);
+        command.extend_from_slice(&self.bytes);
+        command
+    }
+}
+
+/// Appends an encoded command to a buffer.
+pub(crate) fn encode_command_into(args: &[Vec<u8>], encoded: &mut Vec<u8>) {
+    write_length_prefix(b'*', args.len(), encoded);
+    args.iter().for_each(|arg| write_bulk_string(arg, encoded));
+}
+
+fn write_bulk_string(arg: &[u8], bytes: &mut Vec<u8>) {
+    write_length_prefix(b'$', arg.len(), bytes);
+    bytes.extend_from_slice(arg);
+    bytes.extend_from_slice(b"\r\n");
+}
+
+fn write_length_prefix(sign: u8, count: usize, bytes: &mut Vec<u8>) {
+    bytes.push(sign);
+    // Most words are short.
+    match u8::try_from(count) {
+        Ok(count @ 0..10) => bytes.push(b'0' + count),
+        Ok(count @ 10..100) => bytes.extend([b'0' + count / 10, b'0' + count % 10]),
+        _ => bytes.extend_from_slice(count.to_string().as_bytes()),
+    }
+    bytes.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoded_command_follows_the_redis_protocol() {
+        let mut batch = CommandBuffer::default();
+        batch.push_arg("GET");
+        let mut more = CommandBuffer::default();
+        more.push_args(["0123456789", ""]);
+        batch.append(&more);
+        assert_eq!(batch.encode(), b"*3\r\n$3\r\nGET\r\n$10\r\n0123456789\r\n$0\r\n\r\n");
+    }
+
+    #[test]
+    fn argument_lengths_are_encoded_correctly() {
+        for length in [0, 1, 9, 10, 57, 99, 100, 255, 256, 1_000, 123_456] {
+            let (mut encoded, arg) = (Vec::new(), vec![b'x'; length]);
+            encode_command_into(std::slice::from_ref(&arg), &mut encoded);
+            let expected = format!("*1\r\n${length}\r\n{}\r\n", "x".repeat(length));
+            assert!(encoded == expected.as_bytes(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Handshake on each new connection: log in, and check that the server is suitable for a store.
+
+use std::error::Error;
+use std::io::ErrorKind as Io;
+use std::sync::Arc;
+
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value, from_redis_value};
+
+use super::{CLIENT_NAME, DiscoveryMode, Endpoint, Login, PasswordSource, ServerAddress, url};
+use crate::error::{OpenError, error_codes, error_reason};
+
+/// Oldest supported major version of Redis.
+pub(crate) const MIN_SERVER_MAJOR: u32 = 7;
+
+/// ACL rules that a user needs besides access to the keys.
+const REQUIRED_ACL_RULES: &str =
+    "+@read +@write +@scripting +@pubsub +@connection +@transaction +info +role +time +cluster|slots";
+
+/// Handshake with one server.
+pub(super) struct Handshake<'a> {
+    endpoint: &'a Endpoint,
+    address: &'a ServerAddress,
+    login: Option<&'a Login>,
+}
+
+/// Kind of server, as reported by `INFO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServerKind {
+    Standalone,
+    ClusterNode,
+    Sentinel,
+}
+
+impl<'a> Handshake<'a> {
+    pub(super) fn new(endpoint: &'a Endpoint, address: &'a ServerAddress, login: Option<&'a Login>) -> Self {
+        Self { endpoint, address, login }
+    }
+
+    /// Returns the login command. It is sent alone: nothing else is sent before the login succeeds.
+    pub(super) fn login_command(&self) -> Cmd {
+        let Some(Login { user, password, .. }) = self.login else { return redis::cmd("PING") };
+        let mut auth = redis::cmd("AUTH");
+        auth.arg(user.as_deref()).arg(password);
+        auth
+    }
+
+    pub(super) fn check_login_reply(&self, answer: RedisResult<Value>) -> Result<(), OpenError> {
+        self.check_ping_reply(answer)
+    }
+
+    /// A server that cannot write to its disk refuses `PING` as it refuses writes, and still answers reads.
+    fn check_ping_reply(&self, answer: RedisResult<Value>) -> Result<(), OpenError> {
+        match answer {
+            Err(error) if error_codes(&error) == ["MISCONF"] => Ok(()),
+            answer => self.decode_reply::<Value>(answer).map(drop),
+        }
+    }
+
+    /// Returns the commands that query and configure a connection. Each has its own reply, even if others fail.
+    pub(super) fn setup_commands(&self) -> Pipeline {
+        let mut questions = redis::pipe();
+        questions.cmd("INFO").arg("server").cmd("ROLE").cmd("PING");
+        questions.cmd("CLIENT").arg("SETNAME").arg(CLIENT_NAME);
+        if self.endpoint.database != 0 {
+            questions.cmd("SELECT").arg(self.endpoint.database);
+        }
+        questions.ignore_errors();
+        questions
+    }
+
+    /// Checks that the server is of the kind that the URL names, recent enough, and a master.
+    pub(super) fn check_server(
+        &self,
+        answers: RedisResult<Vec<RedisResult<Value>>>,
+    ) -> Result<(), OpenError> {
+        let answers = answers.map_err(|error| self.open_error_from(&error))?;
+        let mut answers = answers.into_iter();
+        let mut next = || answers.next().unwrap_or(Ok(Value::Nil));
+        let (info, role, ping, _named, selected) = (next(), next(), next(), next(), next());
+        let info: String = self.decode_reply(info)?;
+        let found =
+            info_line(&info, "redis_version").ok_or_else(|| self.not_redis_error("it tells no version"))?;
+        if found
+            .split('.')
+            .next()
+            .and_then(|major| major.parse().ok())
+            .is_none_or(|major: u32| major < MIN_SERVER_MAJOR)
+        {
+            return Err(OpenError::ServerTooOld { address: self.address.to_string(), found: found.into() });
+        }
+        self.check_server_kind(match info_line(&info, "redis_mode") {
+            Some("cluster") => ServerKind::ClusterNode,
+            Some("sentinel") => ServerKind::Sentinel,
+            Some(_) | None => ServerKind::Standalone,
+        })?;
+        self.check_is_master(self.decode_reply(role)?)?;
+        self.check_ping_reply(ping)?;
+        match selected {
+            Err(error) if error_reason(&error).contains("out of range") => Err(OpenError::NoDatabase {
+                address: self.address.to_string(),
+                database: self.endpoint.database,
+            }),
+            selected => self.decode_reply::<Value>(selected).map(drop),
+        }
+    }
+
+    /// Checks the kind of the server against the URL.
+    fn check_server_kind(&self, found: ServerKind) -> Result<(), OpenError> {
+        match (&self.endpoint.mode, found) {
+            (DiscoveryMode::Single | DiscoveryMode::Sentinel { .. }, ServerKind::Standalone)
+            | (DiscoveryMode::Cluster, ServerKind::ClusterNode) => Ok(()),
+            (DiscoveryMode::Single | DiscoveryMode::Sentinel { .. } | DiscoveryMode::Cluster, found) => {
+                Err(self.wrong_kind_error(found))
+            }
+        }
+    }
+
+    /// Returns the error for a server of another kind than the URL names.
+    pub(super) fn wrong_kind_error(&self, kind: ServerKind) -> OpenError {
+        let scheme = |kind| self.endpoint.scheme(kind);
+        let (found, advice) = match (kind, &self.endpoint.mode) {
+            (ServerKind::ClusterNode, _) => {
+                ("is a node of a cluster", format!("write {}host1,host2,host3", scheme("+cluster")))
+            }
+            (ServerKind::Sentinel, _) => {
+                ("is a sentinel", format!("write {}host1,host2,host3/mymaster", scheme("+sentinel")))
+            }
+            (ServerKind::Standalone, DiscoveryMode::Sentinel { .. }) => (
+                "is no sentinel",
+                format!("name the sentinels, mostly at port 26379, or write {}host:6379", scheme("")),
+            ),
+            (ServerKind::Standalone, DiscoveryMode::Single | DiscoveryMode::Cluster) => {
+                ("is not part of a cluster", format!("write {}host:6379", scheme("")))
+            }
+        };
+        OpenError::WrongServerKind { address: self.address.to_string(), found: found.into(), advice }
+    }
+
+    fn check_is_master(&self, role: Vec<Value>) -> Result<(), OpenError> {
+        let mut role = role.into_iter();
+        let mut word =
+            || role.next().and_then(|word| from_redis_value::<String>(word).ok()).unwrap_or_default();
+        match word().as_str() {
+            "master" => Ok(()),
+            "slave" => {
+                let of = ServerAddress { host: word(), port: word().parse().unwrap_or_default() };
+                Err(OpenError::IsReplica { address: self.address.to_string(), master: of.to_string() })
+            }
+            other => Err(self.not_redis_error(&format!("its role is {other:?}"))),
+        }
+    }
+
+    fn not_redis_error(&self, reason: &str) -> OpenError {
+        OpenError::NotRedis { address: self.address.to_string(), reason: reason.into() }
+    }
+
+    /// Decodes a reply as the expected type.
+    pub(super) fn decode_reply<T: redis::FromRedisValue>(
+        &self,
+        answer: RedisResult<Value>,
+    ) -> Result<T, OpenError> {
+        let answer = answer.map_err(|error| self.open_error_from(&error))?;
+        from_redis_value(answer).map_err(|error| self.not_redis_error(&error.to_string()))
+    }
+
+    /// Explains a driver error to an operator.
+    pub(super) fn open_error_from(&self, error: &RedisError) -> OpenError {
+        let at = self.address.to_string();
+        if let Some(tls) = tls_error(error) {
+            return match tls {
+                rustls::Error::InvalidMessage(_) => self.not_redis_error(
+                    "it does not encrypt; what is not encrypted begins with redis, not with rediss",
+                ),
+                told => OpenError::TlsFailed { address: at, reason: told.to_string() },
+            };
+        }
+        if error.is_timeout() {
+            return self.endpoint.timeout_error(self.address);
+        }
+        match error.kind() {
+            ErrorKind::Parse => return self.not_redis_error(&error_reason(error)),
+            ErrorKind::AuthenticationFailed => return self.login_refused_error(&error_reason(error)),
+            _ => {}
+        }
+        match error_codes(error).first().map(String::as_str) {
+            Some("NOAUTH" | "WRONGPASS") => self.login_refused_error(&error_reason(error)),
+            Some("DENIED") => {
+                let role = self.user_name().into();
+                let advice = "give it a password (requirepass), or turn protected-mode off where only friends reach it";
+                let reason =
+                    "it is in protected mode, and takes connections from its own machine only".into();
+                OpenError::AccessDenied { address: at, role, reason, advice: advice.into() }
+            }
+            Some("NOPERM") => OpenError::MissingPrivilege {
+                role: self.user_name().into(),
+                reason: error_reason(error),
+                grant: self.grant_command(),
+            },
+            Some("ERR") if error_reason(error).contains("AUTH") => {
+                self.login_refused_error(&error_reason(error))
+            }
+            Some(_) => OpenError::OpenFailed { address: at, reason: error_reason(error) },
+            None => OpenError::Unreachable { address: at, reason: self.describe_unreachable(error) },
+        }
+    }
+
+    /// Describes why the server was not reached. A TLS server closes a plaintext connection without a reply.
+    fn describe_unreachable(&self, error: &RedisError) -> String {
+        let hung_up = io_error(error).is_some_and(|error| {
+            [Io::UnexpectedEof, Io::ConnectionReset, Io::BrokenPipe].contains(&error.kind())
+        });
+        match (hung_up, self.endpoint.is_encrypted()) {
+            (true, false) => {
+                "it closed the connection without an answer (if it encrypts, let the URL begin with rediss)"
+                    .into()
+            }
+            (true, true) => {
+                "it closed the connection without an answer (if it wants a certificate: sslcert and sslkey)"
+                    .into()
+            }
+            (false, _) => error_reason(error),
+        }
+    }
+
+    fn user_name(&self) -> &str {
+        self.login.and_then(|login| login.user.as_deref()).unwrap_or("default")
+    }
+
+    fn login_refused_error(&self, reason: &str) -> OpenError {
+        let of_sentinel = self.is_sentinel_login();
+        let variable = if of_sentinel { url::SENTINEL_PASSWORD_VARIABLE } else { url::PASSWORD_VARIABLE };
+        let advice = match (self.login.map(|login| login.source), of_sentinel) {
+            (None, true) => format!("give the sentinels' password in {variable}, or in sentinel_password"),
+            (None, false) => {
+                format!(
+                    "give a password in {variable}, or in the URL, as in {}user:password@host",
+                    self.endpoint.scheme("")
+                )
+            }
+            (Some(PasswordSource::Environment), _) => {
+                format!("check the password in {variable}, and the user in the URL")
+            }
+            (Some(PasswordSource::Url), true) => {
+                "check sentinel_user and sentinel_password in the URL".into()
+            }
+            (Some(PasswordSource::Url), false) => "check user and password in the URL".into(),
+        };
+        let (at, role, reason) = (self.address.to_string(), self.user_name().into(), reason.into());
+        OpenError::AccessDenied { address: at, role, reason, advice }
+    }
+
+    fn is_sentinel_login(&self) -> bool {
+        matches!(self.endpoint.mode, DiscoveryMode::Sentinel { .. })
+            && self.endpoint.hosts.contains(self.address)
+    }
+
+    /// Returns the command that grants the required permissions to the user.
+    fn grant_command(&self) -> String {
+        format!("ACL SETUSER {} ~{}* &* {REQUIRED_ACL_RULES}", self.user_name(), self.endpoint.prefix)
+    }
+}
+
+/// Returns the value of a line of `INFO`.
+pub(crate) fn info_line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_end)
+}
+
+/// Returns the underlying error, which the driver keeps in its own box.
+fn driver_error_source(error: &RedisError) -> Option<&Arc<dyn Error + Send + Sync>> {
+    error.source().and_then(|source| source.downcast_ref())
+}
+
+fn io_error(error: &RedisError) -> Option<&std::io::Error> {
+    driver_error_source(error).and_then(|cause| cause.downcast_ref())
+}
+
+/// Returns the TLS error behind a driver error, if there is one.
+fn tls_error(error: &RedisError) -> Option<&rustls::Error> {
+    let within = io_error(error).and_then(|error| error.get_ref()).and_then(|error| error.downcast_ref());
+    within.or_else(|| driver_error_source(error).and_then(|cause| cause.downcast_ref()))
+}

@@ -1,0 +1,197 @@
+//! The blocking connection of the writer or of a reader.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pointsman_store::error::Result;
+use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
+
+use crate::command_buffer::{self, CommandBuffer};
+use crate::connect::Endpoint;
+use crate::error::{is_connection_fault, must_reconnect};
+use crate::script;
+use crate::write_lock::LOCK_RENEWAL_INTERVAL;
+
+/// Maximum number of attempts to send over broken connections.
+const MAX_SEND_ATTEMPTS: usize = 3;
+/// No retry after this time: a server that was silent for longer will be so again.
+const RETRY_WINDOW: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_millis(20);
+
+/// Arguments of a command, including its name.
+pub(crate) type CommandArgs = Vec<Vec<u8>>;
+
+/// Builds the arguments of a command.
+macro_rules! args {
+    ($($word:expr),+ $(,)?) => { Vec::from([$($crate::connection::to_arg($word)),+]) };
+}
+pub(crate) use args;
+
+pub(crate) fn to_arg(word: impl AsRef<[u8]>) -> Vec<u8> {
+    word.as_ref().to_vec()
+}
+
+pub(crate) struct BlockingConnection {
+    endpoint: Arc<Endpoint>,
+    connection: RefCell<Option<redis::Connection>>,
+    /// Encoded renewal of the write lock, and when it was last sent.
+    lock_renewal: RefCell<Option<(Vec<u8>, Instant)>>,
+}
+
+impl BlockingConnection {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint, connection: RefCell::default(), lock_renewal: RefCell::default() }
+    }
+
+    /// Connects if necessary; returns whether the connection is new.
+    pub(crate) fn open(&self) -> Result<bool> {
+        let mut connection = self.connection.borrow_mut();
+        if connection.is_some() {
+            return Ok(false);
+        }
+        let mut fresh = self.endpoint.connect_blocking()?;
+        load_scripts(&mut fresh)?;
+        *connection = Some(fresh);
+        Ok(true)
+    }
+
+    /// Sends commands in one pipeline and returns their replies.
+    pub(crate) fn execute_all(&self, commands: &[CommandArgs]) -> Result<Vec<Value>> {
+        self.execute_encoded(&encode_commands(commands), commands.len(), &mut || {})
+    }
+
+    /// Sends one command.
+    pub(crate) fn execute(&self, command: CommandArgs) -> Result<Value> {
+        Ok(self.execute_all(&[command])?.pop().unwrap_or(Value::Nil))
+    }
+
+    /// Sends one encoded command.
+    pub(crate) fn execute_buffer(&self, command: &CommandBuffer) -> Result<Value> {
+        self.execute_buffer_while(command, &mut || {})
+    }
+
+    /// Sends one encoded command, and runs `meanwhile` (once per attempt) before the reply is read.
+    pub(crate) fn execute_buffer_while(
+        &self,
+        command: &CommandBuffer,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Value> {
+        Ok(self.execute_encoded(&command.encode(), 1, meanwhile)?.pop().unwrap_or(Value::Nil))
+    }
+
+    /// From now on renews the write lock between other commands, every quarter of its lease.
+    pub(crate) fn start_lock_renewal(&self, lock_renewal: &CommandBuffer) {
+        self.lock_renewal.replace(Some((lock_renewal.encode(), Instant::now())));
+    }
+
+    /// Stops renewing the write lock.
+    pub(crate) fn stop_lock_renewal(&self) {
+        self.lock_renewal.take();
+    }
+
+    /// If this fails, the lease expires, and the commit detects whether that mattered.
+    fn renew_lock_if_due(&self) {
+        let mut lock_renewal = self.lock_renewal.borrow_mut();
+        if let Some((command, last)) = lock_renewal.as_mut()
+            && last.elapsed() >= LOCK_RENEWAL_INTERVAL
+        {
+            let _ = self.exchange_once(command, 1, &mut || {});
+            *last = Instant::now();
+        }
+    }
+
+    /// Retries over a new connection, because an idle one may have been closed. All commands
+    /// sent here are safe to repeat: they only read, or recognise a repetition.
+    fn execute_encoded(
+        &self,
+        encoded: &[u8],
+        commands: usize,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Value>> {
+        self.renew_lock_if_due();
+        let begun = Instant::now();
+        for _ in 1..MAX_SEND_ATTEMPTS {
+            match self.exchange_once(encoded, commands, meanwhile) {
+                Err(fault) if is_connection_fault(&fault) && begun.elapsed() < RETRY_WINDOW => {
+                    std::thread::sleep(RETRY_DELAY)
+                }
+                answers => return answers,
+            }
+        }
+        self.exchange_once(encoded, commands, meanwhile)
+    }
+
+    fn exchange_once(
+        &self,
+        encoded: &[u8],
+        commands: usize,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Value>> {
+        self.open()?;
+        let mut connection = self.connection.borrow_mut();
+        let Some(open) = connection.as_mut() else { return Ok(vec![]) };
+        let answers = match send_and_receive(open, encoded, commands, meanwhile) {
+            // The scripts were flushed (SCRIPT FLUSH).
+            Err(error) if is_noscript(&error) => {
+                load_scripts(open).and_then(|()| send_and_receive(open, encoded, commands, meanwhile))
+            }
+            answers => answers,
+        };
+        if answers.as_ref().is_err_and(must_reconnect) {
+            *connection = None;
+        }
+        Ok(answers?)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.connection.borrow().is_some()
+    }
+
+    /// Sends commands if there is a connection, and ignores errors.
+    pub(crate) fn execute_if_connected(&self, commands: &[CommandArgs]) {
+        if let Some(open) = self.connection.borrow_mut().as_mut() {
+            let _ = send_and_receive(open, &encode_commands(commands), commands.len(), &mut || {});
+        }
+    }
+
+    /// Drops the connection.
+    pub(crate) fn disconnect(&self) {
+        self.connection.replace(None);
+    }
+}
+
+fn load_scripts(connection: &mut redis::Connection) -> redis::RedisResult<()> {
+    let loads: Vec<CommandArgs> = script::ALL_SCRIPTS.iter().map(|script| script.load_command()).collect();
+    send_and_receive(connection, &encode_commands(&loads), loads.len(), &mut || {}).map(drop)
+}
+
+fn is_noscript(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}
+
+fn encode_commands(commands: &[CommandArgs]) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    commands.iter().for_each(|args| command_buffer::encode_command_into(args, &mut encoded));
+    encoded
+}
+
+/// Reads a reply for each command, even if others fail; but after a timeout no further reply is awaited.
+fn send_and_receive(
+    connection: &mut redis::Connection,
+    encoded: &[u8],
+    commands: usize,
+    meanwhile: &mut dyn FnMut(),
+) -> redis::RedisResult<Vec<Value>> {
+    connection.send_packed_command(encoded)?;
+    meanwhile();
+    let answers: Vec<Value> =
+        (0..commands).map(|_| connection.recv_response()).collect::<redis::RedisResult<_>>()?;
+    answers.into_iter().map(Value::extract_error).collect()
+}
+
+impl std::fmt::Debug for BlockingConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockingConnection").field("endpoint", &self.endpoint).finish()
+    }
+}

@@ -1,0 +1,212 @@
+//! Checks of the activity on a store: nodes, outbox queue, event workers and set-aside entries.
+
+use std::sync::Arc;
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::NodeView;
+use pointsman_store::finding::{Finding, age};
+use redis::{RedisError, RedisResult};
+use serde::Deserialize;
+
+use super::{CheckResult, Doctor, escape_pattern, run_check};
+use crate::connect::shell_quote;
+use crate::error::error_codes;
+use crate::keys::Keys;
+use crate::reader_pool::ReaderPool;
+use crate::tables::outbox::MAX_SET_ASIDE;
+
+/// A node without a heartbeat for longer counts as lost, in seconds.
+const NODE_SILENT_SECS: f64 = 30.0;
+/// Maximum number of listed items; the rest is counted.
+const MAX_LISTED: usize = 3;
+/// Maximum number of keys scanned for objects of workers, read in pages.
+pub(super) const MAX_SCANNED_KEYS: usize = 1_000_000;
+pub(super) const SCAN_PAGE: usize = 5_000;
+/// Maximum number of displayed characters of a reason.
+const MAX_REASON_CHARS: usize = 160;
+const SET_ASIDE_SCRIPT: &str = include_str!("../lua/set_aside_reasons.lua");
+
+/// Header of a set-aside entry.
+#[derive(Deserialize)]
+struct SetAsideHeader {
+    object: String,
+    reason: String,
+    at: String,
+}
+
+impl Doctor {
+    pub(super) async fn check_activity(&self, findings: &mut Vec<Finding>) {
+        let mut live = 0;
+        run_check("nodes", findings, async {
+            let (found, living) = self.check_nodes().await?;
+            live = living;
+            Ok(found)
+        })
+        .await;
+        run_check("outbox", findings, self.check_outbox_queue(live)).await;
+        run_check("event workers", findings, self.check_outbox_workers()).await;
+        run_check("not in line", findings, self.check_orphaned_objects()).await;
+        run_check("set aside", findings, self.check_set_aside()).await;
+    }
+
+    /// Checks the queue of objects with events.
+    async fn check_outbox_queue(&self, live: usize) -> CheckResult {
+        let waiting = match self.read_list_length("outbox", "objects.with.events").await? {
+            Ok(waiting) => waiting,
+            Err(strange) => return Ok(vec![strange]),
+        };
+        let found = match waiting {
+            0 => "empty".into(),
+            1 => "1 object has events".into(),
+            _ => format!("{waiting} objects have events, or had some when they were put in line"),
+        };
+        Ok(vec![match (waiting, live) {
+            (0, _) | (_, 1..) => Finding::ok("outbox", found),
+            (_, 0) => Finding::warning("outbox", found).advise("Start a node: it takes them."),
+        }])
+    }
+
+    /// Reads the length of a list; returns a finding if the key has the wrong type.
+    async fn read_list_length(&self, what: &'static str, name: &str) -> RedisResult<Result<u64, Finding>> {
+        let key = Keys::new(self.endpoint.prefix()).with_prefix(name);
+        match redis::cmd("LLEN").arg(&key).query_async(&mut self.connection()).await {
+            Err(error) if is_wrong_type(&error) => {
+                let key = String::from_utf8_lossy(&key);
+                Ok(Err(Finding::fault(what, format!("{key} is not a list: another application wrote it"))
+                    .advise("Rename it: no event that is left in a list is journaled meanwhile.")))
+            }
+            length => length.map(Ok),
+        }
+    }
+
+    /// Checks the nodes; also returns the number of live ones.
+    async fn check_nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
+        let point = Keys::new(self.endpoint.prefix()).with_prefix("pointsman:point");
+        let exists: bool = redis::cmd("EXISTS").arg(point).query_async(&mut self.connection()).await?;
+        if !exists {
+            return Ok((vec![], 0));
+        }
+        let readers = ReaderPool::new(Arc::new(self.endpoint.clone()));
+        let read = readers
+            .read_directly(|reader| Ok((reader.overlay.read_recent_nodes()?, reader.read_server_time()?)))
+            .await;
+        readers.close();
+        Ok(match read {
+            Ok((nodes, now)) => {
+                let (finding, live) = nodes_finding(&nodes, now);
+                (vec![finding], live)
+            }
+            Err(error) => (vec![Finding::fault("nodes", format!("could not be read: {error}"))], 0),
+        })
+    }
+
+    /// Checks for event workers that own an object and have no heartbeat.
+    async fn check_outbox_workers(&self) -> CheckResult {
+        let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
+        let start = keys.with_prefix("event.worker:");
+        let pattern = format!("{}event.worker:*:object", escape_pattern(self.endpoint.prefix()));
+        let (mut cursor, mut looked_at, mut dead) = (0_u64, 0, Vec::new());
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(SCAN_PAGE).arg("TYPE").arg("list");
+            let (next, page): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
+            for key in page {
+                let Some(worker) = key.strip_prefix(&*start).and_then(|rest| rest.strip_suffix(b":object"))
+                else {
+                    continue;
+                };
+                let mut questions = redis::pipe();
+                questions.cmd("EXISTS").arg([&*start, worker, b":heartbeat"].concat());
+                questions.cmd("LINDEX").arg(&key).arg(0);
+                let (lives, object): (bool, Option<Vec<u8>>) = questions.query_async(&mut connection).await?;
+                if let (false, Some(object)) = (lives, object) {
+                    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    dead.push(format!("{} holds {}", shown(worker), shown(&object)));
+                }
+            }
+            (cursor, looked_at) = (next, looked_at + SCAN_PAGE);
+            if cursor == 0 || looked_at >= MAX_SCANNED_KEYS {
+                return Ok(vec![workers_finding(&dead)]);
+            }
+        }
+    }
+
+    /// Checks for outbox entries that were set aside.
+    async fn check_set_aside(&self) -> CheckResult {
+        let count = match self.read_list_length("set aside", "events.set.aside").await? {
+            Ok(0) => return Ok(vec![Finding::ok("set aside", "nothing")]),
+            Ok(count) => count,
+            Err(strange) => return Ok(vec![strange]),
+        };
+        let key = Keys::new(self.endpoint.prefix()).with_prefix("events.set.aside");
+        let mut newest = redis::cmd("EVAL_RO");
+        newest.arg(SET_ASIDE_SCRIPT).arg(1).arg(&key).arg(1);
+        let newest: Vec<Vec<u8>> = newest.query_async(&mut self.connection()).await?;
+        let newest = newest.first().and_then(|header| serde_json::from_slice(header).ok());
+        let (call, key) = (self.endpoint.redis_cli().await, shell_quote(&key));
+        let advice = format!(
+            "Look at them: {call} LRANGE {key} 0 9. Each has a line that tells what was wrong, and then what was left. \
+             When you have seen to them: {call} DEL {key}"
+        );
+        Ok(vec![Finding::warning("set aside", describe_set_aside(count, newest)).advise(advice)])
+    }
+}
+
+/// Returns whether an error means that a key has the wrong type.
+pub(super) fn is_wrong_type(error: &RedisError) -> bool {
+    error_codes(error).iter().any(|code| code == "WRONGTYPE")
+}
+
+fn describe_set_aside(count: u64, newest: Option<SetAsideHeader>) -> String {
+    let things = if count == 1 { "outbox entry is not an event" } else { "outbox entries are not events" };
+    let kept = if count >= MAX_SET_ASIDE { "; older ones were deleted" } else { "" };
+    let newest = newest.map(|SetAsideHeader { object, reason, at }| {
+        let seconds = at.split('.').next().unwrap_or_default();
+        let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
+        format!("; the newest, for {object} at {seconds}: {reason}")
+    });
+    format!("{count} {things}{kept}{}", newest.unwrap_or_default())
+}
+
+fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
+    let here = nodes.iter().filter(|node| !node.gone);
+    let silence = |node: &NodeView| now.since(node.heard).as_secs_f64();
+    let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > NODE_SILENT_SECS);
+    let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
+    let told = match live.len() {
+        0 => "none is running".into(),
+        count => list_first(&format!("{count} live"), &names),
+    };
+    let finding = match silent.is_empty() {
+        true => Finding::ok("nodes", told),
+        false => {
+            let names: Vec<String> =
+                silent.iter().map(|node| format!("{} for {}", node.name, age(silence(node)))).collect();
+            Finding::warning("nodes", format!("{told}; {}", list_first("silent", &names))).advise(
+                "If it was killed: what it ran goes to the others, or to the next node that starts. If it runs: see its \
+                 log, and its clock.",
+            )
+        }
+    };
+    (finding, live.len())
+}
+
+fn workers_finding(dead: &[String]) -> Finding {
+    match dead.len() {
+        0 => Finding::ok("event workers", "none that is dead holds an object"),
+        count => {
+            let found = list_first(&format!("{count} without a heartbeat"), dead);
+            Finding::warning("event workers", found)
+                .advise("A node takes over what they hold within a minute. If none runs, start one.")
+        }
+    }
+}
+
+/// Formats a list of which only the first items are named.
+pub(super) fn list_first(what: &str, things: &[String]) -> String {
+    let told = things.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match things.len() {
+        n if n > MAX_LISTED => format!("{what}: {told}; and {} more", n - MAX_LISTED),
+        _ => format!("{what}: {told}"),
+    }
+}

@@ -1,0 +1,100 @@
+//! Checks for orphaned objects: they have events that no worker processes.
+
+use std::collections::HashSet;
+
+use pointsman_store::finding::Finding;
+use redis::RedisResult;
+
+use super::activity::{MAX_SCANNED_KEYS, SCAN_PAGE, is_wrong_type, list_first};
+use super::{CheckResult, Doctor, escape_pattern};
+use crate::keys::Keys;
+use crate::outbox::orphaned::{
+    MAX_QUEUED_PER_COMMAND, OUTBOX_KEY_PATTERN, ObjectNames, enqueue_objects_command, object_of_outbox_key,
+    orphaned_objects_commands,
+};
+
+type QueuedObjects = HashSet<Vec<u8>>;
+
+impl Doctor {
+    pub(super) async fn check_orphaned_objects(&self) -> CheckResult {
+        let strays = match self.find_orphaned_objects().await {
+            // Another check reports it.
+            Err(error) if is_wrong_type(&error) => return Ok(vec![]),
+            strays => strays?,
+        };
+        if strays.is_empty() {
+            return Ok(vec![Finding::ok("not in line", "no events")]);
+        }
+        let (call, keys) = (self.endpoint.redis_cli().await, Keys::new(self.endpoint.prefix()));
+        Ok(vec![orphaned_objects_finding(&strays, &enqueue_objects_command(&call, &keys, &strays))])
+    }
+
+    async fn find_orphaned_objects(&self) -> RedisResult<ObjectNames> {
+        let found = self.scan_for_orphaned_objects(&self.read_queued_objects().await?).await?;
+        match found.is_empty() {
+            true => Ok(found),
+            // They may have been queued or claimed meanwhile.
+            false => self.filter_orphaned(&found, &self.read_queued_objects().await?).await,
+        }
+    }
+
+    async fn read_queued_objects(&self) -> RedisResult<QueuedObjects> {
+        let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
+        let mut names = QueuedObjects::new();
+        for first in (0..MAX_SCANNED_KEYS).step_by(SCAN_PAGE) {
+            let mut range = redis::cmd("LRANGE");
+            range.arg(keys.with_prefix("objects.with.events")).arg(first).arg(first + SCAN_PAGE - 1);
+            let page: Vec<Vec<u8>> = range.query_async(&mut connection).await?;
+            let is_last = page.len() < SCAN_PAGE;
+            names.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        Ok(names)
+    }
+
+    async fn scan_for_orphaned_objects(&self, line: &QueuedObjects) -> RedisResult<ObjectNames> {
+        let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
+        let pattern = format!("{}{OUTBOX_KEY_PATTERN}", escape_pattern(self.endpoint.prefix()));
+        let (mut cursor, mut looked_at, mut found) = (0_u64, 0, ObjectNames::new());
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(SCAN_PAGE);
+            let (next, page): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
+            let objects =
+                page.iter().filter_map(|key| object_of_outbox_key(keys.without_prefix(key)?)).collect();
+            found.append(&mut self.filter_orphaned(&objects, line).await?);
+            (cursor, looked_at) = (next, looked_at + SCAN_PAGE);
+            if cursor == 0 || looked_at >= MAX_SCANNED_KEYS {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Returns the objects that are not queued and have events that no worker processes.
+    async fn filter_orphaned(&self, objects: &ObjectNames, line: &QueuedObjects) -> RedisResult<ObjectNames> {
+        let keys = Keys::new(self.endpoint.prefix());
+        let outside = objects.iter().filter(|object| !line.contains(*object)).cloned().collect();
+        let mut stray = ObjectNames::new();
+        for args in orphaned_objects_commands(&keys, &outside) {
+            let mut ask = redis::Cmd::new();
+            ask.arg(args);
+            stray.extend(ask.query_async::<Vec<Vec<u8>>>(&mut self.connection()).await?);
+        }
+        Ok(stray)
+    }
+}
+
+fn orphaned_objects_finding(strays: &ObjectNames, command: &str) -> Finding {
+    let names: Vec<String> = strays.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let count = match names.len() {
+        1 => "1 object has events that no node looks at".into(),
+        count => format!("{count} objects have events that no node looks at"),
+    };
+    let again = if names.len() > MAX_QUEUED_PER_COMMAND { ", and look again" } else { "" };
+    Finding::warning("not in line", list_first(&count, &names)).advise(format!(
+        "Whoever pushes events pushes the object's name to objects.with.events, too. If these are Pointsman's, do that \
+         for them{again}: {command}"
+    ))
+}

@@ -1,0 +1,104 @@
+//! Checks of write latency and of notifications.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use pointsman_store::finding::Finding;
+use redis::RedisResult;
+use uuid::Uuid;
+
+use super::{CheckResult, Doctor};
+use crate::error::{error_codes, error_reason};
+
+/// A slower write is a warning.
+const SLOW_WRITE: Duration = Duration::from_millis(50);
+/// Time to live of the test key, in milliseconds.
+const KEY_TTL_MS: u32 = 10_000;
+const PROBES: u32 = 5;
+/// Timeout for receiving a published message.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Writes by a script, as commits do.
+const WRITE_SCRIPT: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])";
+
+impl Doctor {
+    pub(super) async fn check_writes(&self) -> CheckResult {
+        let key = self.temporary_key();
+        let written = self.measure_write(&key).await;
+        let removed = redis::cmd("UNLINK").arg(&key).exec_async(&mut self.connection()).await;
+        let finding = match written.and_then(|took| removed.map(|()| took)) {
+            Ok(took) => {
+                let found = format!("acknowledged after {:.1} ms", took.as_secs_f64() * 1000.0);
+                match took > SLOW_WRITE {
+                    true => Finding::warning("writing", found).advise(
+                        "Every commit takes that long. Give Redis a faster disk, or less to share it with.",
+                    ),
+                    false => Finding::ok("writing", found),
+                }
+            }
+            Err(error) => {
+                let advice = match error_codes(&error).first().map(String::as_str) {
+                    Some("OOM") => "Raise maxmemory, or see who else fills it.",
+                    Some("MISCONF") => "See Redis's log, and whether its disk is full.",
+                    Some("NOREPLICAS") => "See why its replicas are gone, or lower min-replicas-to-write.",
+                    Some("NOPERM") => {
+                        "Give the user the rights to run scripts, and to write all keys of the store."
+                    }
+                    Some(_) | None => "See Redis's log.",
+                };
+                Finding::fault("writing", format!("refused: {}", error_reason(&error))).advise(advice)
+            }
+        };
+        Ok(vec![finding])
+    }
+
+    /// Measures the shortest of several writes.
+    async fn measure_write(&self, key: &str) -> RedisResult<Duration> {
+        let mut connection = self.connection();
+        let mut shortest = Duration::MAX;
+        for round in 0..PROBES {
+            let begun = Instant::now();
+            let mut write = redis::cmd("EVAL");
+            write
+                .arg(WRITE_SCRIPT)
+                .arg(1)
+                .arg(key)
+                .arg(round)
+                .arg(KEY_TTL_MS)
+                .exec_async(&mut connection)
+                .await?;
+            shortest = shortest.min(begun.elapsed());
+        }
+        Ok(shortest)
+    }
+
+    /// Checks that published messages are received.
+    pub(super) async fn check_notifications(&self) -> CheckResult {
+        let finding = match self.receive_published_message().await {
+            Ok(()) => Finding::ok("listening", "nodes can wake each other"),
+            Err(why) => Finding::warning("listening", why)
+                .advise("Nodes find new work by looking now and then meanwhile. Give the user the rights to PUBLISH and \
+                         SUBSCRIBE (ACL SETUSER … &* +@pubsub)."),
+        };
+        Ok(vec![finding])
+    }
+
+    async fn receive_published_message(&self) -> Result<(), String> {
+        let (channel, describe_error) = (self.temporary_key(), |error| error_reason(&error));
+        let mut listener = self.endpoint.connect_for_listening().await.map_err(|error| error.to_string())?;
+        listener.subscribe(&channel).await.map_err(describe_error)?;
+        let published = redis::cmd("PUBLISH").arg(&channel).arg("").exec_async(&mut self.connection()).await;
+        published.map_err(describe_error)?;
+        let heard = tokio::time::timeout(MESSAGE_TIMEOUT, listener.on_message().next()).await;
+        match heard.ok().flatten() {
+            Some(_) => Ok(()),
+            None => {
+                Err(format!("nothing was heard within {} s of what was published", MESSAGE_TIMEOUT.as_secs()))
+            }
+        }
+    }
+
+    /// Returns a unique key name.
+    fn temporary_key(&self) -> String {
+        format!("{}pointsman:doctor:{}", self.endpoint.prefix(), Uuid::new_v4().simple())
+    }
+}

@@ -1,0 +1,60 @@
+#!lua flags=allow-oom
+-- Begins a transaction: acquires the write lock if it is free, and returns the store state.
+--
+-- KEYS  1 pointsman:point         store state: version (8 bytes), mark (8 bytes), counters after the last commit
+--       2 pointsman:told          change records of the last commits, newest first; each starts with its version and mark
+--       3 pointsman:turn          owner of the write lock; expires with its lease
+--       4 pointsman:turn:waiting  waiting nodes by the time they started to wait, in microseconds: first come, first served
+--       5 pointsman:touched       invalidation records of the last commits that published one, newest first; each
+--                                 starts with its version and mark
+--       6 pointsman:turn:asked    waiting nodes by the time of their last request
+-- ARGV  1 the requesting node
+--       2 lease of the write lock, in milliseconds
+--       3 the version that the node has cached, or empty
+-- Returns {0, remaining lease of the lock owner} or {1, store state, {invalidation record …}, change record …}: the change
+-- records from the newest to that of the cached version; none if that is too old. A node that has missed no commit gets no
+-- invalidation records.
+
+-- A waiting node repeats its request twice a second. After this time without a request it counts as gone, in milliseconds.
+local WAITER_TIMEOUT = 3000
+
+-- A node keeps its place in the queue for as long as it repeats its request.
+local function enqueue_waiter(now)
+    local micros = tonumber(now[1]) * 1000000 + tonumber(now[2])
+    local function format_number(number)
+        return string.format('%.0f', number)
+    end
+    redis.call('ZADD', KEYS[4], 'NX', format_number(micros), ARGV[1])
+    redis.call('ZADD', KEYS[6], format_number(micros), ARGV[1])
+    for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', format_number(micros - WAITER_TIMEOUT * 1000))) do
+        redis.call('ZREM', KEYS[4], gone)
+        redis.call('ZREM', KEYS[6], gone)
+    end
+    redis.call('PEXPIRE', KEYS[4], WAITER_TIMEOUT)
+    redis.call('PEXPIRE', KEYS[6], WAITER_TIMEOUT)
+end
+
+local owner = redis.call('GET', KEYS[3])
+if owner and owner ~= ARGV[1] then
+    enqueue_waiter(redis.call('TIME'))
+    return {0, redis.call('PTTL', KEYS[3])}
+end
+redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
+redis.call('ZREM', KEYS[4], ARGV[1])
+redis.call('ZREM', KEYS[6], ARGV[1])
+
+local state = redis.call('GET', KEYS[1]) or ''
+local reply = {1, state, {}}
+if ARGV[3] ~= '' and #state >= 8 then
+    local missed = struct.unpack('>I8', state) - tonumber(ARGV[3])
+    if missed > 0 and missed <= 16 then
+        local invalidations = redis.pcall('LRANGE', KEYS[5], 0, missed - 1)
+        reply[3] = invalidations.err and {} or invalidations
+    end
+    if missed >= 0 and missed < 256 then
+        for _, record in ipairs(redis.call('LRANGE', KEYS[2], 0, missed)) do
+            reply[#reply + 1] = record
+        end
+    end
+end
+return reply

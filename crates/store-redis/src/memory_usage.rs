@@ -1,0 +1,63 @@
+//! Memory usage of the server.
+
+use pointsman_store::finding::size;
+
+use crate::connect::info_line;
+
+/// Emits are refused from this percentage of `maxmemory` on, so that stored work can still be processed.
+pub(crate) const FULL_PERCENT: u64 = 80;
+
+/// Used memory and its limit; the limit is 0 without a `maxmemory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryUsage {
+    used: u64,
+    limit: u64,
+}
+
+impl MemoryUsage {
+    /// Parses the output of `INFO memory`.
+    pub(crate) fn parse(info: &str) -> Self {
+        let figure = |name| info_line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
+        Self { used: figure("used_memory"), limit: figure("maxmemory") }
+    }
+
+    pub(crate) fn format_used(self) -> String {
+        size(self.used)
+    }
+
+    pub(crate) fn format_limit(self) -> String {
+        size(self.limit)
+    }
+
+    /// Returns the used percentage; `None` without a limit.
+    pub(crate) fn used_percent(self) -> Option<u64> {
+        self.used.saturating_mul(100).checked_div(self.limit)
+    }
+
+    /// Explains why emits are refused and what to do, if memory is nearly full.
+    pub(crate) fn describe_full(self) -> Option<String> {
+        let percent = self.used_percent().filter(|percent| *percent >= FULL_PERCENT)?;
+        let (used, limit) = (self.format_used(), self.format_limit());
+        Some(format!(
+            "Redis uses {used} of its {limit} ({percent} %); from {FULL_PERCENT} % on only stored work \
+             is processed; raise maxmemory, or shorten the retention (journal.retain_events, history.retain_tasks)"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_full_from_eighty_percent_on() {
+        let memory = |used: u64, limit: u64| {
+            MemoryUsage::parse(&format!("used_memory:{used}\r\nmaxmemory:{limit}\r\n"))
+        };
+        assert_eq!(memory(5_000_000, 0).describe_full(), None, "there is no limit");
+        assert_eq!(memory(79_999, 100_000).describe_full(), None);
+        let told = memory(85 << 20, 100 << 20).describe_full();
+        assert!(told.as_ref().is_some_and(|told| told.contains("85 MB of its 100 MB (85 %)")), "{told:?}");
+        assert!(memory(80_000, 100_000).describe_full().is_some() && memory(2, 1).describe_full().is_some());
+    }
+}

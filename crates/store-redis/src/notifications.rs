@@ -1,0 +1,119 @@
+//! Notifications between nodes: a commit with events or work is published on a channel, the first at once,
+//! and under load many together. One connection listens. While it is down, polling twice a second finds the
+//! same changes.
+
+use std::sync::{Arc, Weak};
+
+use futures::StreamExt;
+use pointsman_core::EventId;
+use pointsman_core::store::Signal;
+use pointsman_store::Writer;
+use pointsman_store::news::{LOOK, News, RECONNECT, SHARED};
+use redis::aio::MultiplexedConnection;
+
+use crate::connect::Endpoint;
+use crate::error::OpenError;
+use crate::keys::Keys;
+use crate::reader_pool::ReaderPool;
+use crate::tables::RedisTables;
+
+/// Returns the channel name. It contains the database, because all databases of a server share channels.
+fn channel_name(endpoint: &Endpoint) -> Vec<u8> {
+    Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:news:{}", endpoint.database()))
+}
+
+/// Publishes notifications as long as the store is open.
+pub(crate) async fn publish_notifications(news: Weak<News>, endpoint: Arc<Endpoint>) {
+    let channel = channel_name(&endpoint);
+    let mut connection = None;
+    loop {
+        let Some(fresh) = news.upgrade() else { return };
+        let Some(words) = fresh.next().await else { continue };
+        match publish(&mut connection, &endpoint, &channel, &words).await {
+            Ok(()) => fresh.was_sent(),
+            Err(error) => {
+                connection = None;
+                tracing::debug!(%error, "could not notify peers of a commit; they find it by polling");
+            }
+        }
+        tokio::time::sleep(SHARED).await;
+    }
+}
+
+async fn publish(
+    connection: &mut Option<MultiplexedConnection>,
+    endpoint: &Endpoint,
+    channel: &[u8],
+    words: &str,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let open = match connection {
+        Some(open) => open,
+        None => connection.insert(endpoint.connect().await?),
+    };
+    Ok(redis::cmd("PUBLISH").arg(channel).arg(words).query_async(open).await?)
+}
+
+/// Listens for notifications of peers, and reconnects.
+pub(crate) async fn listen_for_notifications(
+    news: Arc<News>,
+    endpoint: Arc<Endpoint>,
+    writer: Writer<RedisTables>,
+) {
+    loop {
+        if let Err(error) = listen_until_disconnected(&news, &endpoint, &writer).await {
+            tracing::debug!(%error, "notification listener disconnected; polling until it is reconnected");
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+async fn listen_until_disconnected(
+    news: &News,
+    endpoint: &Endpoint,
+    writer: &Writer<RedisTables>,
+) -> Result<(), OpenError> {
+    let mut wire = endpoint.connect_for_listening().await?;
+    let failed = |error: redis::RedisError| OpenError::OpenFailed {
+        address: endpoint.display_location(),
+        reason: error.to_string(),
+    };
+    wire.subscribe(channel_name(endpoint)).await.map_err(failed)?;
+    news.may_have_missed(writer);
+    let mut messages = wire.on_message();
+    while let Some(message) = messages.next().await {
+        if let Ok(words) = message.get_payload::<String>() {
+            news.hear(&words, writer);
+        }
+    }
+    Ok(())
+}
+
+/// State found by a poll.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PolledState {
+    head: EventId,
+    version: i64,
+    has_peers: bool,
+}
+
+/// Polls for changes, so that they are found even if the listener is down.
+pub(crate) async fn poll_for_changes(news: Arc<News>, readers: ReaderPool, writer: Writer<RedisTables>) {
+    let mut before = PolledState::default();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let glance = readers.read_snapshot(|overlay, store_state| {
+            let lively = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
+            let (head, version) = (store_state.counters.last_event, store_state.commit_version.version);
+            Ok(PolledState { head, version, has_peers: lively > 1 })
+        });
+        let Ok(found) = glance.await else { continue };
+        news.others_are_there(found.has_peers);
+        if found.head > before.head {
+            writer.tell(Signal::Journal(found.head));
+        }
+        if found.version != before.version && found.has_peers {
+            writer.tell(Signal::Work);
+        }
+        before = found;
+    }
+}

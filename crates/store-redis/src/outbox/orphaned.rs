@@ -1,0 +1,69 @@
+//! Orphaned objects: they have events, but were never queued, or their dead owner does not name
+//! them. Requeueing finds the latter; the former may be lists of another application, so an operator decides.
+
+use std::collections::BTreeSet;
+
+use crate::connect::shell_quote;
+use crate::connection::{CommandArgs, args};
+use crate::keys::Keys;
+
+/// Number of objects per script call.
+const OBJECTS_PER_SCRIPT_CALL: usize = 200;
+/// Number of objects that one command enqueues.
+pub(crate) const MAX_QUEUED_PER_COMMAND: usize = 10;
+/// Pattern of the keys that name such objects.
+pub(crate) const OUTBOX_KEY_PATTERN: &str = "*:event*";
+const ORPHANED_OBJECTS_SCRIPT: &str = include_str!("../lua/orphaned_objects.lua");
+
+pub(crate) type ObjectNames = BTreeSet<Vec<u8>>;
+
+/// Returns the object of a key of document 001.
+pub(crate) fn object_of_outbox_key(name: &[u8]) -> Option<Vec<u8>> {
+    name.strip_suffix(b":events").or_else(|| name.strip_suffix(b":event.worker")).map(<[u8]>::to_vec)
+}
+
+/// Returns the commands that find the orphaned ones of these objects, some per command.
+pub(crate) fn orphaned_objects_commands(keys: &Keys, objects: &ObjectNames) -> Vec<CommandArgs> {
+    let objects = Vec::from_iter(objects.iter().cloned());
+    let ask = |some: &[Vec<u8>]| {
+        let script = args![
+            "EVAL_RO",
+            ORPHANED_OBJECTS_SCRIPT,
+            "1",
+            keys.with_prefix("objects.with.events"),
+            keys.with_prefix("")
+        ];
+        [&script, some].concat()
+    };
+    objects.chunks(OBJECTS_PER_SCRIPT_CALL).map(ask).collect()
+}
+
+/// Returns the redis-cli command that enqueues the first of these objects.
+pub(crate) fn enqueue_objects_command(call: &str, keys: &Keys, strays: &ObjectNames) -> String {
+    let names: Vec<String> =
+        strays.iter().take(MAX_QUEUED_PER_COMMAND).map(|object| shell_quote(object)).collect();
+    format!("{call} LPUSH {} {}", shell_quote(&keys.with_prefix("objects.with.events")), names.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn object_names_are_parsed_from_outbox_keys() {
+        assert_eq!(object_of_outbox_key(b"record:1:events"), Some(b"record:1".to_vec()));
+        assert_eq!(object_of_outbox_key(b"record:1:event.worker"), Some(b"record:1".to_vec()));
+        assert_eq!(
+            (object_of_outbox_key(b"event.worker:w:event"), object_of_outbox_key(b"objects.with.events")),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn enqueue_command_names_the_first_objects() {
+        let strays: ObjectNames = (10..30).map(|n| format!("o {n}").into_bytes()).collect();
+        let told = enqueue_objects_command("redis-cli", &Keys::new("p:"), &strays);
+        assert!(told.starts_with("redis-cli LPUSH p:objects.with.events 'o 10' 'o 11' "), "{told}");
+        assert_eq!(told.matches("'o ").count(), MAX_QUEUED_PER_COMMAND);
+    }
+}

@@ -1,0 +1,246 @@
+//! Fetches many uncached items in one round trip, and decodes replies of Redis.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::EventId;
+use pointsman_store::error::{Fault, Result};
+use redis::Value;
+
+use super::indexes::{ScanOrder, end_of_prefix, member_range_command, prefix_bounds};
+use super::{Bytes, TransactionOverlay, events};
+use crate::codec::{Member, MemberBuilder};
+use crate::connection::{CommandArgs, args, to_arg};
+use crate::keys::{Index, Table};
+
+/// An item to fetch into the cache.
+#[derive(Clone, Debug)]
+pub(crate) enum CacheFetch {
+    Row(Table, Member),
+    Table(Table),
+    /// First positions of a lane.
+    Lane(i64),
+    Event(EventId),
+}
+
+impl From<(Table, Member)> for CacheFetch {
+    fn from((table, field): (Table, Member)) -> Self {
+        Self::Row(table, field)
+    }
+}
+
+/// A command, and the items that its reply contains.
+enum FetchCommand {
+    Rows(Table, Vec<Member>),
+    Table(Table),
+    Lane(i64),
+    Event(EventId),
+}
+
+/// Fetch commands with their replies.
+#[must_use]
+pub(crate) struct FetchedReplies(Vec<(FetchCommand, Value)>);
+
+impl TransactionOverlay {
+    /// Fetches the uncached ones of these items and caches them.
+    pub(crate) fn fetch(&self, questions: Vec<CacheFetch>) -> Result<()> {
+        self.fetch_after(vec![], questions).map(drop)
+    }
+
+    /// Like [`Self::fetch`], after other commands; returns the replies of those.
+    pub(crate) fn fetch_after(
+        &self,
+        before: Vec<CommandArgs>,
+        questions: Vec<CacheFetch>,
+    ) -> Result<Vec<Value>> {
+        let (answers, seen) = self.fetch_without_caching(before, questions)?;
+        self.cache_fetched(seen)?;
+        Ok(answers)
+    }
+
+    /// Like [`Self::fetch_after`], but returns the fetched items instead of caching them.
+    pub(crate) fn fetch_without_caching(
+        &self,
+        before: Vec<CommandArgs>,
+        questions: Vec<CacheFetch>,
+    ) -> Result<(Vec<Value>, FetchedReplies)> {
+        let asked = self.list_uncached(questions);
+        let count = before.len();
+        let mut commands = before;
+        commands.extend(asked.iter().map(|asked| self.fetch_command(asked)));
+        if commands.is_empty() {
+            return Ok((vec![], FetchedReplies(vec![])));
+        }
+        let mut answers = self.connection.execute_all(&commands)?;
+        let seen = answers.split_off(count.min(answers.len()));
+        Ok((answers, FetchedReplies(asked.into_iter().zip(seen).collect())))
+    }
+
+    pub(crate) fn cache_fetched(&self, seen: FetchedReplies) -> Result<()> {
+        seen.0.into_iter().try_for_each(|(asked, answer)| self.cache_fetched_item(asked, answer))
+    }
+
+    /// Returns the commands for uncached items: one for all rows of a table.
+    fn list_uncached(&self, questions: Vec<CacheFetch>) -> Vec<FetchCommand> {
+        let mut rows: BTreeMap<Table, Vec<Member>> = BTreeMap::new();
+        let mut asked = Vec::new();
+        for question in questions {
+            match question {
+                CacheFetch::Row(table, field) => {
+                    if self.rows.borrow().find_cached(&table, &field).is_none() {
+                        rows.entry(table).or_default().push(field);
+                    }
+                }
+                CacheFetch::Table(table) => {
+                    if !self.rows.borrow().is_table_cached(&table) {
+                        asked.push(FetchCommand::Table(table));
+                    }
+                }
+                CacheFetch::Lane(lane) => {
+                    if !self.indexes.borrow().is_lane_cached(lane) {
+                        asked.push(FetchCommand::Lane(lane));
+                    }
+                }
+                CacheFetch::Event(id) => {
+                    if self.events.borrow().get(id).is_none() {
+                        asked.push(FetchCommand::Event(id));
+                    }
+                }
+            }
+        }
+        asked.extend(rows.into_iter().map(|(table, fields)| FetchCommand::Rows(table, fields)));
+        asked
+    }
+
+    fn fetch_command(&self, asked: &FetchCommand) -> CommandArgs {
+        match asked {
+            FetchCommand::Rows(Table::LastEventIds, objects) => {
+                let ids = objects.iter().map(|object| self.keys.last_event_id_key(object));
+                [to_arg("MGET")].into_iter().chain(ids).collect()
+            }
+            FetchCommand::Rows(table, fields) => args!["HMGET", self.keys.table_key(table)]
+                .into_iter()
+                .chain(fields.iter().map(to_arg))
+                .collect(),
+            FetchCommand::Table(table) => args!["HGETALL", self.keys.table_key(table)],
+            FetchCommand::Lane(lane) => {
+                let prefix = MemberBuilder::from_i64(*lane).finish();
+                let end = end_of_prefix(&prefix);
+                let most = self.indexes.borrow().lane_fetch_limit(*lane);
+                let bounds = prefix_bounds(&prefix, end.as_deref());
+                member_range_command(
+                    self.keys.index_key(&Index::LanePositions),
+                    bounds,
+                    ScanOrder::Ascending,
+                    most,
+                )
+            }
+            FetchCommand::Event(id) => {
+                let id = events::stream_entry_id(*id);
+                args!["XRANGE", self.keys.journal_key(), &id, &id]
+            }
+        }
+    }
+
+    fn cache_fetched_item(&self, asked: FetchCommand, answer: Value) -> Result<()> {
+        match asked {
+            FetchCommand::Rows(table, fields) => {
+                let mut rows = self.rows.borrow_mut();
+                for (field, value) in fields.into_iter().zip(decode_list(answer)?) {
+                    rows.cache_row(&table, field, decode_optional_bytes(value)?);
+                }
+            }
+            FetchCommand::Table(table) => self.rows.borrow_mut().cache_table(table, decode_pairs(answer)?),
+            FetchCommand::Lane(lane) => {
+                self.indexes.borrow_mut().cache_lane_members(lane, decode_members(answer)?)?
+            }
+            FetchCommand::Event(id) => {
+                let value = decode_journal_entries(answer)?.pop().map(|(_, value)| value);
+                self.events.borrow_mut().cache_event(id, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Caches an event that a script returned.
+    pub(crate) fn cache_event(&self, id: EventId, value: Bytes) {
+        self.events.borrow_mut().cache_event(id, Some(value));
+    }
+
+    /// Caches a row that a script returned.
+    pub(crate) fn cache_row(&self, table: &Table, field: Member, value: Bytes) {
+        self.rows.borrow_mut().cache_row(table, field, Some(value));
+    }
+}
+
+fn unexpected_reply(what: &str) -> Fault {
+    Fault::damaged(format!("Redis replied something else than {what}"))
+}
+
+pub(crate) fn decode_list(answer: Value) -> Result<Vec<Value>> {
+    match answer {
+        Value::Array(values) => Ok(values),
+        Value::Nil => Ok(vec![]),
+        _ => Err(unexpected_reply("a list")),
+    }
+}
+
+pub(crate) fn decode_optional_bytes(answer: Value) -> Result<Option<Bytes>> {
+    match answer {
+        Value::Nil => Ok(None),
+        Value::BulkString(bytes) => Ok(Some(bytes.into())),
+        Value::SimpleString(text) => Ok(Some(text.into_bytes().into())),
+        Value::Int(number) => Ok(Some(number.to_string().into_bytes().into())),
+        Value::Okay => Ok(Some(b"OK".as_slice().into())),
+        _ => Err(unexpected_reply("a string")),
+    }
+}
+
+pub(crate) fn decode_text_reply(answer: Value) -> Result<String> {
+    let bytes = decode_optional_bytes(answer)?.ok_or_else(|| unexpected_reply("a string"))?;
+    String::from_utf8(bytes.to_vec()).map_err(Fault::damaged)
+}
+
+pub(crate) fn decode_integer(answer: Value) -> Result<i64> {
+    match answer {
+        Value::Int(number) => Ok(number),
+        _ => Err(unexpected_reply("a number")),
+    }
+}
+
+pub(crate) fn decode_strings(answer: Value) -> Result<Vec<Vec<u8>>> {
+    let strings = decode_list(answer)?.into_iter().map(|value| match value {
+        Value::BulkString(bytes) => Ok(bytes),
+        _ => Err(unexpected_reply("a list of strings")),
+    });
+    strings.collect()
+}
+
+/// Decodes members of an index.
+pub(crate) fn decode_members(answer: Value) -> Result<Vec<Member>> {
+    Ok(decode_strings(answer)?.iter().map(|member| Member::from_slice(member)).collect())
+}
+
+/// Decodes alternating names and values.
+fn decode_pairs(answer: Value) -> Result<Vec<(Member, Bytes)>> {
+    let strings = decode_strings(answer)?;
+    let mut pairs = Vec::with_capacity(strings.len() / 2);
+    let mut strings = strings.into_iter();
+    while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
+        pairs.push((name.into(), value.into()));
+    }
+    Ok(pairs)
+}
+
+/// Decodes entries of the journal stream.
+pub(crate) fn decode_journal_entries(answer: Value) -> Result<Vec<(EventId, Bytes)>> {
+    let entry = |value: Value| {
+        let mut parts = decode_list(value)?.into_iter();
+        let name = decode_text_reply(parts.next().unwrap_or(Value::Nil))?;
+        let id = name.strip_suffix("-0").and_then(|id| id.parse().ok());
+        let id = id.ok_or_else(|| Fault::damaged(format!("the journal has an entry {name}")))?;
+        let fields = decode_strings(parts.next().unwrap_or(Value::Nil))?;
+        let value = fields.into_iter().nth(1).ok_or_else(|| unexpected_reply("an event"))?;
+        Ok((id, value.into()))
+    };
+    decode_list(answer)?.into_iter().map(entry).collect()
+}

@@ -1,0 +1,360 @@
+//! Index members in the overlay: pending additions and removals, and cached lanes.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use foldhash::HashMap;
+use pointsman_store::error::Result;
+
+use super::InvalidationRecord;
+use super::lane_cache::{LaneCache, LanePosition, decode_lane_position};
+use crate::codec::{Member, MemberBuilder};
+use crate::command_buffer::CommandBuffer;
+use crate::connection::{CommandArgs, args, to_arg};
+use crate::keys::{Index, Keys};
+
+/// Number of first members of a lane that are fetched.
+const FIRST_LANE_MEMBERS: usize = 4;
+
+type MemberBounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
+
+/// Order in which members are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScanOrder {
+    Ascending,
+    Descending,
+}
+
+/// Writes to an index that are not committed yet.
+#[derive(Debug, Default)]
+struct PendingIndexWrites {
+    added: BTreeSet<Member>,
+    removed: BTreeSet<Member>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct IndexOverlay {
+    written: HashMap<Index, PendingIndexWrites>,
+    /// Cached lanes including pending writes.
+    lanes: LaneCache,
+}
+
+impl IndexOverlay {
+    pub(super) fn add(&mut self, index: Index, member: Member) {
+        if let Some((lane, position)) = lane_position_of_member(&index, &member) {
+            self.lanes.add(lane, position);
+        }
+        let written = self.written.entry(index).or_default();
+        written.removed.remove(&member);
+        written.added.insert(member);
+    }
+
+    pub(super) fn remove(&mut self, index: Index, member: Member) {
+        if let Some((lane, position)) = lane_position_of_member(&index, &member) {
+            self.lanes.remove(lane, position);
+        }
+        let written = self.written.entry(index).or_default();
+        written.added.remove(&member);
+        written.removed.insert(member);
+    }
+
+    /// Returns how many first members of a lane to fetch: more by the number of pending removals.
+    pub(super) fn lane_fetch_limit(&self, lane: i64) -> usize {
+        let prefix = MemberBuilder::from_i64(lane).finish();
+        let end = end_of_prefix(&prefix);
+        FIRST_LANE_MEMBERS
+            + self.count_removed_between(&Index::LanePositions, prefix_bounds(&prefix, end.as_deref()))
+    }
+
+    /// Caches the first members of a lane. Fewer members than requested mean that the lane is complete.
+    pub(super) fn cache_lane_members(&mut self, lane: i64, members: Vec<Member>) -> Result<()> {
+        let whole = members.len() < self.lane_fetch_limit(lane);
+        let mut members: BTreeSet<Member> = members.into_iter().collect();
+        if let Some(written) = self.written.get(&Index::LanePositions) {
+            let prefix = MemberBuilder::from_i64(lane).finish();
+            let last = members.last().cloned();
+            let added = written.added.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded));
+            let known = |member: &&Member| whole || last.as_ref().is_some_and(|last| *member < last);
+            members.extend(added.take_while(|m| m.starts_with(&prefix)).filter(known).cloned());
+            members.retain(|member| !written.removed.contains(member));
+        }
+        let positions =
+            members.iter().map(|member| decode_lane_position(member).map(|(_, position)| position));
+        self.lanes.cache_lane(lane, positions.collect::<Result<_>>()?, whole);
+        Ok(())
+    }
+
+    /// Records that the lane was empty when the transaction began.
+    pub(super) fn assume_lane_was_empty(&mut self, lane: i64) -> Result<()> {
+        if self.lanes.is_cached(lane) { Ok(()) } else { self.cache_lane_members(lane, vec![]) }
+    }
+
+    pub(super) fn is_lane_cached(&self, lane: i64) -> bool {
+        self.lanes.is_cached(lane)
+    }
+
+    /// Returns the cached first positions of a lane.
+    pub(super) fn cached_lane_positions(&self, lane: i64) -> &[LanePosition] {
+        self.lanes.cached_positions(lane)
+    }
+
+    pub(super) fn count_removed_between(&self, index: &Index, bounds: MemberBounds<'_>) -> usize {
+        self.written.get(index).map_or(0, |written| written.removed.range::<[u8], _>(bounds).count())
+    }
+
+    /// Merges members that Redis returned for a range with pending writes.
+    pub(super) fn merge(
+        &self,
+        index: &Index,
+        bounds: MemberBounds<'_>,
+        scan_order: ScanOrder,
+        most: usize,
+        mut found: Vec<Member>,
+    ) -> Vec<Member> {
+        let Some(written) = self.written.get(index) else {
+            found.truncate(most);
+            return found;
+        };
+        found.retain(|member| !written.removed.contains(member) && !written.added.contains(member));
+        found.extend(written.added.range::<[u8], _>(bounds).cloned());
+        match scan_order {
+            ScanOrder::Ascending => found.sort_unstable(),
+            ScanOrder::Descending => found.sort_unstable_by(|a, b| b.cmp(a)),
+        }
+        found.truncate(most);
+        found
+    }
+
+    /// Returns the lanes with pending writes.
+    pub(super) fn written_lanes(&self) -> BTreeSet<i64> {
+        let Some(written) = self.written.get(&Index::LanePositions) else { return BTreeSet::new() };
+        let members = written.added.iter().chain(&written.removed);
+        members.filter_map(|member| decode_lane_position(member).ok()).map(|(lane, _)| lane).collect()
+    }
+
+    pub(super) fn drop_invalidated(&mut self, touched: &InvalidationRecord) {
+        touched.lanes.iter().for_each(|lane| self.lanes.evict(*lane));
+    }
+
+    pub(super) fn mark_committed(&mut self) {
+        self.written.clear();
+        self.lanes.evict_if_large();
+    }
+
+    pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
+        for (index, written) in &self.written {
+            let key = keys.index_key(index);
+            let added: Vec<&[u8]> = written.added.iter().flat_map(|member| [b"0", &**member]).collect();
+            let removed: Vec<&[u8]> = written.removed.iter().map(|member| &**member).collect();
+            writes.push_chunked_command(&[b"ZADD", &key], 2, &added);
+            writes.push_chunked_command(&[b"ZREM", &key], 1, &removed);
+        }
+    }
+}
+
+/// Returns lane and position of a member, if the index is that of lanes.
+fn lane_position_of_member(index: &Index, member: &[u8]) -> Option<(i64, LanePosition)> {
+    matches!(index, Index::LanePositions).then(|| decode_lane_position(member).ok()).flatten()
+}
+
+/// Returns the bounds of all members with a prefix; `end` is the first value after them.
+pub(super) fn prefix_bounds<'b>(prefix: &'b [u8], end: Option<&'b [u8]>) -> MemberBounds<'b> {
+    (Bound::Included(prefix), end.map_or(Bound::Unbounded, Bound::Excluded))
+}
+
+/// Returns the command that reads the members between two bounds.
+pub(super) fn member_range_command(
+    key: Vec<u8>,
+    (lower, upper): MemberBounds<'_>,
+    scan_order: ScanOrder,
+    most: usize,
+) -> CommandArgs {
+    let bound = |bound: Bound<&[u8]>, none: &str| match bound {
+        Bound::Included(member) => [b"[", member].concat(),
+        Bound::Excluded(member) => [b"(", member].concat(),
+        Bound::Unbounded => to_arg(none),
+    };
+    let (lower, upper) = (bound(lower, "-"), bound(upper, "+"));
+    let most = i64::try_from(most).unwrap_or(-1).to_string();
+    match scan_order {
+        ScanOrder::Ascending => args!["ZRANGE", key, lower, upper, "BYLEX", "LIMIT", "0", most],
+        ScanOrder::Descending => args!["ZRANGE", key, upper, lower, "BYLEX", "REV", "LIMIT", "0", most],
+    }
+}
+
+/// Returns the smallest value after all values with a prefix; `None` if there is none.
+pub(crate) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
+    let mut end = prefix.get(..=last)?.to_vec();
+    if let Some(byte) = end.last_mut() {
+        *byte += 1;
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_testing::Chance;
+
+    use super::super::lane_cache::MAX_CACHED_POSITIONS;
+    use super::*;
+
+    const LANE: i64 = 7;
+
+    fn lane_member(place: i64) -> Member {
+        MemberBuilder::from_i64(LANE).push_i64(place).push_i64(place + 100).finish()
+    }
+
+    fn raw_member(text: &[u8]) -> Member {
+        text.into()
+    }
+
+    fn cached_places(indexes: &IndexOverlay) -> Vec<i64> {
+        indexes.cached_lane_positions(LANE).iter().map(|(place, _)| *place).collect()
+    }
+
+    #[test]
+    fn pending_writes_are_merged_into_cached_lanes() {
+        for before in [true, false] {
+            let mut indexes = IndexOverlay::default();
+            let fetch = |indexes: &mut IndexOverlay| {
+                // Redis returns as many as requested, including those for pending removals.
+                let found = (1..).step_by(2).take(indexes.lane_fetch_limit(LANE)).map(lane_member).collect();
+                indexes.cache_lane_members(LANE, found).unwrap();
+            };
+            if before {
+                fetch(&mut indexes);
+            }
+            indexes.remove(Index::LanePositions, lane_member(1));
+            indexes.add(Index::LanePositions, lane_member(2));
+            indexes.add(Index::LanePositions, lane_member(99));
+            if !before {
+                fetch(&mut indexes);
+            }
+            assert_eq!(cached_places(&indexes)[..3], [2, 3, 5]);
+            assert!(
+                !cached_places(&indexes).contains(&99),
+                "what comes behind the fetched ones is not known"
+            );
+            for place in [2, 3, 5, 7, 9] {
+                indexes.remove(Index::LanePositions, lane_member(place));
+            }
+            assert!(!indexes.is_lane_cached(LANE), "others may have come first by now");
+        }
+    }
+
+    #[test]
+    fn complete_lane_stays_cached_when_empty() {
+        let mut indexes = IndexOverlay::default();
+        indexes.cache_lane_members(LANE, vec![lane_member(1)]).unwrap();
+        indexes.remove(Index::LanePositions, lane_member(1));
+        assert!(indexes.is_lane_cached(LANE) && cached_places(&indexes).is_empty());
+        indexes.mark_committed();
+        indexes.add(Index::LanePositions, lane_member(99));
+        assert_eq!(cached_places(&indexes), [99]);
+    }
+
+    #[test]
+    fn long_lanes_cache_only_their_first_positions() {
+        let mut indexes = IndexOverlay::default();
+        indexes.cache_lane_members(LANE, vec![]).unwrap();
+        let most = MAX_CACHED_POSITIONS as i64;
+        (0..3 * most).rev().for_each(|place| indexes.add(Index::LanePositions, lane_member(place)));
+        assert!(cached_places(&indexes).into_iter().eq(0..most));
+        (0..most).for_each(|place| indexes.remove(Index::LanePositions, lane_member(place)));
+        assert!(!indexes.is_lane_cached(LANE), "who comes then must be asked for");
+    }
+
+    #[test]
+    fn undecodable_lane_members_are_damaged() {
+        assert!(IndexOverlay::default().cache_lane_members(LANE, vec![raw_member(b"lane")]).is_err());
+    }
+
+    /// Cached positions equal what Redis would return after the pending writes.
+    #[test]
+    fn cached_lane_matches_redis_after_random_writes() {
+        let mut chance = Chance::new(7);
+        for _ in 0..200 {
+            let (mut indexes, mut sent, mut now) =
+                (IndexOverlay::default(), BTreeSet::new(), BTreeSet::new());
+            for _ in 0..300 {
+                let place = chance.below(80) as i64;
+                match chance.below(9) {
+                    0..4 => {
+                        indexes.add(Index::LanePositions, lane_member(place));
+                        now.insert(place);
+                    }
+                    4..7 => {
+                        let place =
+                            if chance.below(2) == 0 { now.first().copied().unwrap_or(place) } else { place };
+                        indexes.remove(Index::LanePositions, lane_member(place));
+                        now.remove(&place);
+                    }
+                    7 => {
+                        let found =
+                            sent.iter().take(indexes.lane_fetch_limit(LANE)).copied().map(lane_member);
+                        indexes.cache_lane_members(LANE, found.collect()).unwrap();
+                    }
+                    _ => {
+                        indexes.mark_committed();
+                        sent.clone_from(&now);
+                    }
+                }
+                let known = cached_places(&indexes);
+                assert!(now.iter().take(known.len()).eq(&known), "{known:?} of {now:?}");
+                assert!(!indexes.is_lane_cached(LANE) || !known.is_empty() || now.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn lane_assumed_empty_contains_pending_writes() {
+        let mut indexes = IndexOverlay::default();
+        indexes.add(Index::LanePositions, lane_member(3));
+        indexes.assume_lane_was_empty(LANE).unwrap();
+        assert_eq!(cached_places(&indexes), [3]);
+        indexes.assume_lane_was_empty(LANE).unwrap();
+        assert_eq!(cached_places(&indexes), [3], "what is known stays");
+    }
+
+    #[test]
+    fn ranges_include_pending_writes() {
+        let mut indexes = IndexOverlay::default();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        indexes.add(Index::DueTasks, raw_member(b"b"));
+        indexes.remove(Index::DueTasks, raw_member(b"c"));
+        assert_eq!(indexes.count_removed_between(&Index::DueTasks, all), 1);
+        let found = || vec![raw_member(b"a"), raw_member(b"c"), raw_member(b"d")];
+        assert_eq!(
+            indexes.merge(&Index::DueTasks, all, ScanOrder::Ascending, 2, found()),
+            [raw_member(b"a"), raw_member(b"b")]
+        );
+        assert_eq!(
+            indexes.merge(&Index::DueTasks, all, ScanOrder::Descending, 2, found()),
+            [raw_member(b"d"), raw_member(b"b")]
+        );
+        assert_eq!(indexes.merge(&Index::LeaseExpiries, all, ScanOrder::Ascending, 9, found()), found());
+    }
+
+    #[test]
+    fn end_of_prefix_is_the_next_possible_value() {
+        assert_eq!(end_of_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!((end_of_prefix(b"\xff"), end_of_prefix(b"")), (None, None));
+    }
+
+    #[test]
+    fn invalidation_drops_only_written_lanes() {
+        let (mut one, mut other) = (IndexOverlay::default(), IndexOverlay::default());
+        let of = |lane: i64, place| MemberBuilder::from_i64(lane).push_i64(place).push_i64(place).finish();
+        for lane in [-4, 5, 6, 7] {
+            other.cache_lane_members(lane, vec![of(lane, 1)]).unwrap();
+        }
+        one.add(Index::LanePositions, of(-4, 2));
+        one.remove(Index::LanePositions, of(5, 1));
+        one.add(Index::LanePositions, of(6, 3));
+        one.remove(Index::LanePositions, of(6, 3));
+        let lanes = one.written_lanes();
+        other.drop_invalidated(&InvalidationRecord { lanes, ..InvalidationRecord::default() });
+        assert_eq!([-4, 5, 6, 7].map(|lane| other.is_lane_cached(lane)), [false, false, false, true]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Cache of the first positions of lanes.
+
+use foldhash::HashMap;
+use pointsman_core::TaskSeq;
+use pointsman_store::error::Result;
+use smallvec::SmallVec;
+
+use crate::codec::decode_member_i64;
+
+/// The cache is cleared when it has more lanes than this.
+const MAX_CACHED_LANES: usize = 200_000;
+/// Maximum number of cached positions of a lane.
+pub(super) const MAX_CACHED_POSITIONS: usize = 32;
+
+/// A position in a lane and the task at it.
+pub(crate) type LanePosition = (i64, TaskSeq);
+
+/// First positions of a lane, in order.
+#[derive(Debug, Default)]
+struct CachedLane {
+    positions: SmallVec<[LanePosition; 2]>,
+    /// The lane has no further positions.
+    is_complete: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct LaneCache(HashMap<i64, CachedLane>);
+
+impl LaneCache {
+    pub(super) fn add(&mut self, lane: i64, position: LanePosition) {
+        let Some(lane) = self.0.get_mut(&lane) else { return };
+        let Err(place) = lane.positions.binary_search(&position) else { return };
+        if place == MAX_CACHED_POSITIONS {
+            lane.is_complete = false;
+        } else if lane.is_complete || place < lane.positions.len() {
+            if lane.positions.len() == MAX_CACHED_POSITIONS {
+                lane.positions.pop();
+                lane.is_complete = false;
+            }
+            lane.positions.insert(place, position);
+        }
+    }
+
+    pub(super) fn remove(&mut self, lane: i64, position: LanePosition) {
+        if let Some(lane) = self.0.get_mut(&lane)
+            && let Ok(place) = lane.positions.binary_search(&position)
+        {
+            lane.positions.remove(place);
+        }
+    }
+
+    /// Caches the first positions of a lane.
+    pub(super) fn cache_lane(&mut self, lane: i64, mut positions: Vec<LanePosition>, is_complete: bool) {
+        positions.sort_unstable();
+        let is_complete = is_complete && positions.len() <= MAX_CACHED_POSITIONS;
+        positions.truncate(MAX_CACHED_POSITIONS);
+        self.0.insert(lane, CachedLane { positions: SmallVec::from_slice(&positions), is_complete });
+    }
+
+    /// Returns whether the head of a lane is cached, or that it is empty.
+    pub(super) fn is_cached(&self, lane: i64) -> bool {
+        self.0.get(&lane).is_some_and(|lane| lane.is_complete || !lane.positions.is_empty())
+    }
+
+    /// Returns the cached first positions of a lane.
+    pub(super) fn cached_positions(&self, lane: i64) -> &[LanePosition] {
+        self.0.get(&lane).map_or(&[], |lane| &lane.positions)
+    }
+
+    pub(super) fn evict(&mut self, lane: i64) {
+        self.0.remove(&lane);
+    }
+
+    pub(super) fn evict_if_large(&mut self) {
+        if self.0.len() > MAX_CACHED_LANES {
+            self.0.clear();
+        }
+    }
+}
+
+/// Decodes a member of the index of lanes into its lane and position.
+pub(super) fn decode_lane_position(member: &[u8]) -> Result<(i64, LanePosition)> {
+    Ok((
+        decode_member_i64(member, 0)?,
+        (decode_member_i64(member, 1)?, TaskSeq(decode_member_i64(member, 2)?)),
+    ))
+}

@@ -1,0 +1,270 @@
+//! The transaction overlay: cached rows, index members and events, merged with the pending writes of the transaction.
+//!
+//! Redis has no interactive transactions. So writes are buffered here, every read takes them into
+//! account, and the commit sends them all at once. Reads are cached, because each round trip costs.
+
+mod events;
+mod fetch;
+mod indexes;
+mod invalidation;
+mod lane_cache;
+mod rows;
+
+use std::cell::RefCell;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use pointsman_core::{EventId, TaskSeq};
+use pointsman_store::error::Result;
+
+use crate::codec::Member;
+use crate::command_buffer::CommandBuffer;
+use crate::connection::{BlockingConnection, CommandArgs};
+use crate::keys::{Index, Keys, Table, active_task_row};
+use events::EventOverlay;
+pub(crate) use fetch::{
+    CacheFetch, FetchedReplies, decode_integer, decode_journal_entries, decode_list, decode_optional_bytes,
+    decode_strings, decode_text_reply,
+};
+use indexes::IndexOverlay;
+use indexes::prefix_bounds;
+pub(crate) use indexes::{ScanOrder, end_of_prefix};
+pub(crate) use invalidation::InvalidationRecord;
+use rows::RowOverlay;
+
+pub(crate) type Bytes = Arc<[u8]>;
+
+pub(crate) struct TransactionOverlay {
+    pub(crate) connection: BlockingConnection,
+    pub(crate) keys: Keys,
+    rows: RefCell<RowOverlay>,
+    indexes: RefCell<IndexOverlay>,
+    events: RefCell<EventOverlay>,
+    /// Commands besides those for rows, indexes and events.
+    extra_commands: RefCell<Vec<CommandArgs>>,
+}
+
+impl TransactionOverlay {
+    pub(crate) fn new(connection: BlockingConnection, keys: Keys) -> Self {
+        Self {
+            connection,
+            keys,
+            rows: RefCell::default(),
+            indexes: RefCell::default(),
+            events: RefCell::default(),
+            extra_commands: RefCell::default(),
+        }
+    }
+
+    /// Drops all cached data and all pending writes.
+    pub(crate) fn clear(&self) {
+        self.rows.take();
+        self.indexes.take();
+        self.events.take();
+        self.extra_commands.take();
+    }
+
+    /// Returns the invalidation record of the pending writes.
+    pub(crate) fn invalidation_record(&self) -> InvalidationRecord {
+        let mut touched = InvalidationRecord::default();
+        self.rows.borrow().add_to_invalidation(&mut touched);
+        touched.lanes = self.indexes.borrow().written_lanes();
+        touched
+    }
+
+    /// Drops cached entries that peers have written.
+    pub(crate) fn drop_invalidated(&self, touched: &InvalidationRecord) {
+        self.rows.borrow_mut().drop_invalidated(touched);
+        self.indexes.borrow_mut().drop_invalidated(touched);
+    }
+
+    /// Turns the committed writes into cached data, and drops data that is unlikely to be read again.
+    pub(crate) fn mark_committed(&self) {
+        self.rows.borrow_mut().mark_committed();
+        self.indexes.borrow_mut().mark_committed();
+        self.events.take();
+        self.extra_commands.take();
+    }
+
+    // --- rows ----------------------------------------------------------------------------------------------------
+
+    pub(crate) fn read_row(&self, table: Table, field: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+        if let Some(known) = self.rows.borrow().find_cached(&table, field.as_ref()) {
+            return Ok(known.cloned());
+        }
+        self.fetch(vec![CacheFetch::Row(table.clone(), field.as_ref().into())])?;
+        Ok(self.rows.borrow().find_cached(&table, field.as_ref()).flatten().cloned())
+    }
+
+    /// Returns whether a row is cached and exists.
+    pub(crate) fn has_cached_row(&self, table: &Table, field: &[u8]) -> bool {
+        self.with_cached_row(table, field, |_| ()).is_some()
+    }
+
+    /// Applies `read` to a row if it is cached and exists.
+    pub(crate) fn with_cached_row<T>(
+        &self,
+        table: &Table,
+        field: &[u8],
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
+        self.rows.borrow().find_cached(table, field).flatten().map(|row| read(row))
+    }
+
+    /// Returns all rows of a table with their fields.
+    pub(crate) fn read_table(&self, table: Table) -> Result<Vec<(Member, Bytes)>> {
+        if !self.rows.borrow().is_table_cached(&table) {
+            self.fetch(vec![CacheFetch::Table(table.clone())])?;
+        }
+        Ok(self.rows.borrow().read_cached_table(&table))
+    }
+
+    pub(crate) fn write_row(&self, table: Table, field: impl AsRef<[u8]>, value: Vec<u8>) {
+        self.rows.borrow_mut().write(table, field.as_ref(), Some(value.into()));
+    }
+
+    pub(crate) fn delete_row(&self, table: Table, field: impl AsRef<[u8]>) {
+        self.rows.borrow_mut().write(table, field.as_ref(), None);
+    }
+
+    // --- indexes -------------------------------------------------------------------------------------------------
+
+    pub(crate) fn add_member(&self, index: Index, member: impl Into<Member>) {
+        self.indexes.borrow_mut().add(index, member.into());
+    }
+
+    pub(crate) fn remove_member(&self, index: Index, member: impl Into<Member>) {
+        self.indexes.borrow_mut().remove(index, member.into());
+    }
+
+    /// Reads at most `most` members of an index between two bounds, in either order.
+    pub(crate) fn read_members(
+        &self,
+        index: &Index,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        scan_order: ScanOrder,
+        most: usize,
+    ) -> Result<Vec<Member>> {
+        let removed = self.indexes.borrow().count_removed_between(index, (lower, upper));
+        let ask = most.saturating_add(removed);
+        let answer = self.connection.execute(indexes::member_range_command(
+            self.keys.index_key(index),
+            (lower, upper),
+            scan_order,
+            ask,
+        ))?;
+        let found = fetch::decode_members(answer)?;
+        Ok(self.indexes.borrow().merge(index, (lower, upper), scan_order, most, found))
+    }
+
+    /// Reads all members with a prefix.
+    pub(crate) fn read_members_with_prefix(
+        &self,
+        index: &Index,
+        prefix: &[u8],
+        most: usize,
+    ) -> Result<Vec<Member>> {
+        let end = end_of_prefix(prefix);
+        self.read_members(index, prefix_bounds(prefix, end.as_deref()), ScanOrder::Ascending, most)
+    }
+
+    /// Reads the first position of a lane.
+    pub(crate) fn read_lane_head(&self, lane: i64) -> Result<Option<(i64, TaskSeq)>> {
+        self.fetch(vec![CacheFetch::Lane(lane)])?;
+        Ok(self.indexes.borrow().cached_lane_positions(lane).first().copied())
+    }
+
+    /// Records that the lane was empty when the transaction began.
+    pub(crate) fn assume_lane_was_empty(&self, lane: i64) -> Result<()> {
+        self.indexes.borrow_mut().assume_lane_was_empty(lane)
+    }
+
+    /// Fetches the rows of the first cached tasks of these lanes, at most `most` of each.
+    pub(crate) fn fetch_lane_heads(&self, lanes: impl Iterator<Item = i64>, most: usize) -> Result<()> {
+        let unknown: Vec<CacheFetch> = {
+            let (indexes, rows) = (self.indexes.borrow(), self.rows.borrow());
+            let heads = lanes.flat_map(|lane| indexes.cached_lane_positions(lane).iter().take(most));
+            let heads = heads.map(|(_, seq)| active_task_row(*seq));
+            heads
+                .filter(|(table, field)| rows.find_cached(table, field).is_none())
+                .map(CacheFetch::from)
+                .collect()
+        };
+        self.fetch(unknown)
+    }
+
+    /// Returns the number of pending removals of an index.
+    pub(crate) fn count_removed_members(&self, index: &Index) -> usize {
+        self.indexes.borrow().count_removed_between(index, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// Merges the first members of an index that Redis returned with pending writes.
+    pub(crate) fn merge_written_members(
+        &self,
+        index: &Index,
+        scan_order: ScanOrder,
+        most: usize,
+        found: Vec<Member>,
+    ) -> Vec<Member> {
+        self.indexes.borrow().merge(index, (Bound::Unbounded, Bound::Unbounded), scan_order, most, found)
+    }
+
+    // --- events --------------------------------------------------------------------------------------------------
+
+    /// Appends an event, which is newer than all others.
+    pub(crate) fn append_event(&self, id: EventId, value: Vec<u8>) {
+        self.events.borrow_mut().append(id, value.into());
+    }
+
+    pub(crate) fn delete_event(&self, id: EventId) {
+        self.events.borrow_mut().delete(id);
+    }
+
+    pub(crate) fn read_event(&self, id: EventId) -> Result<Option<Bytes>> {
+        if let Some(known) = self.events.borrow().get(id) {
+            return Ok(known);
+        }
+        self.fetch(vec![CacheFetch::Event(id)])?;
+        Ok(self.events.borrow().get(id).flatten())
+    }
+
+    /// Reads at most `most` events between two ids, both included.
+    pub(crate) fn read_events(
+        &self,
+        from: EventId,
+        to: EventId,
+        scan_order: ScanOrder,
+        most: usize,
+    ) -> Result<Vec<(EventId, Bytes)>> {
+        if from > to {
+            return Ok(vec![]);
+        }
+        let args = events::event_range_command(self.keys.journal_key(), from, to, scan_order, most);
+        let found = fetch::decode_journal_entries(self.connection.execute(args)?)?;
+        Ok(self.events.borrow().merge(found, from, to, scan_order, most))
+    }
+
+    // --- the rest ------------------------------------------------------------------------------------------------
+
+    /// Adds a command to the commit.
+    pub(crate) fn add_command(&self, args: CommandArgs) {
+        self.extra_commands.borrow_mut().push(args);
+    }
+
+    /// Encodes the commands for all pending writes.
+    pub(crate) fn encode_writes(&self) -> CommandBuffer {
+        let mut writes = CommandBuffer::default();
+        self.events.borrow().push_writes(&self.keys, &mut writes);
+        self.rows.borrow().push_writes(&self.keys, &mut writes);
+        self.indexes.borrow().push_writes(&self.keys, &mut writes);
+        self.rows.borrow().push_bucket_pruning(&self.keys, &mut writes);
+        self.extra_commands.borrow().iter().for_each(|args| writes.push_command(args));
+        writes
+    }
+}
+
+impl std::fmt::Debug for TransactionOverlay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TransactionOverlay").field("link", &self.connection).finish()
+    }
+}

@@ -1,0 +1,304 @@
+//! Table rows in the overlay: cached rows and pending writes.
+
+use std::collections::BTreeSet;
+
+use foldhash::{HashMap, HashSet};
+
+use super::{Bytes, InvalidationRecord};
+use crate::codec::{Member, MemberBuilder};
+use crate::command_buffer::CommandBuffer;
+use crate::connection::{CommandArgs, args};
+use crate::keys::{Index, Keys, Table, active_task_row, object_name_of_field, task_seq_in_bucket};
+
+/// Cached objects are dropped when there are more than this.
+const MAX_CACHED_OBJECTS: usize = 200_000;
+/// Cached active tasks are dropped when there are more than this: running ones should be among the last written.
+const MAX_CACHED_TASKS: usize = 20_000;
+
+/// Rows by field; `None` for a row that does not exist.
+type RowsByField = HashMap<Member, Option<Bytes>>;
+
+#[derive(Debug, Default)]
+pub(super) struct RowOverlay {
+    /// As they were when the transaction began.
+    cached: HashMap<Table, RowsByField>,
+    /// As this transaction leaves them.
+    written: HashMap<Table, RowsByField>,
+    /// Tables of which all rows are cached.
+    complete_tables: HashSet<Table>,
+}
+
+impl RowOverlay {
+    /// Returns a cached row: `None` if unknown, `Some(None)` if it does not exist.
+    pub(super) fn find_cached(&self, table: &Table, field: &[u8]) -> Option<Option<&Bytes>> {
+        let row = find_in(&self.written, table, field).or_else(|| find_in(&self.cached, table, field));
+        row.or_else(|| self.complete_tables.contains(table).then_some(None))
+    }
+
+    pub(super) fn is_table_cached(&self, table: &Table) -> bool {
+        self.complete_tables.contains(table)
+    }
+
+    pub(super) fn read_cached_table(&self, table: &Table) -> Vec<(Member, Bytes)> {
+        let written = self.written.get(table);
+        let is_newer = |field: &Member| written.is_some_and(|written| written.contains_key(field));
+        let cached = self.cached.get(table).into_iter().flatten().filter(|(field, _)| !is_newer(field));
+        let rows = cached.chain(written.into_iter().flatten());
+        rows.filter_map(|(field, value)| Some((field.clone(), value.clone()?))).collect()
+    }
+
+    pub(super) fn write(&mut self, table: Table, field: &[u8], value: Option<Bytes>) {
+        self.written.entry(table).or_default().insert(field.into(), value);
+    }
+
+    /// Caches a row as it was when the transaction began.
+    pub(super) fn cache_row(&mut self, table: &Table, field: Member, value: Option<Bytes>) {
+        self.cached.entry(table.clone()).or_default().entry(field).or_insert(value);
+    }
+
+    pub(super) fn cache_table(&mut self, table: Table, rows: Vec<(Member, Bytes)>) {
+        for (field, value) in rows {
+            self.cache_row(&table, field, Some(value));
+        }
+        self.complete_tables.insert(table);
+    }
+
+    pub(super) fn add_to_invalidation(&self, touched: &mut InvalidationRecord) {
+        for (table, rows) in &self.written {
+            match (CachePolicy::for_table(table), table) {
+                (CachePolicy::SmallTable(code), _) => touched.small_tables |= 1 << code,
+                // Last event ids are written together with their objects.
+                (CachePolicy::Objects, Table::LastEventIds) | (CachePolicy::Never, _) => {}
+                (CachePolicy::Objects, _) => touched.objects.extend(rows.keys().cloned()),
+                (CachePolicy::Tasks(bucket), _) => {
+                    touched.tasks.extend(rows.keys().filter_map(|field| task_seq_in_bucket(bucket, field)));
+                }
+            }
+        }
+    }
+
+    /// Drops cached entries that peers have written.
+    pub(super) fn drop_invalidated(&mut self, touched: &InvalidationRecord) {
+        let is_stale = |table: &Table| match CachePolicy::for_table(table) {
+            CachePolicy::SmallTable(code) => touched.small_tables >> code & 1 == 1,
+            CachePolicy::Objects | CachePolicy::Tasks(_) | CachePolicy::Never => false,
+        };
+        self.cached.retain(|table, _| !is_stale(table));
+        self.complete_tables.retain(|table| !is_stale(table));
+        if let Some(objects) = self.cached.get_mut(&Table::Objects) {
+            touched.objects.iter().for_each(|field| drop(objects.remove(field)));
+        }
+        if let Some(last_ids) = self.cached.get_mut(&Table::LastEventIds) {
+            touched.objects.iter().for_each(|field| drop(last_ids.remove(object_name_of_field(field))));
+        }
+        for (table, field) in touched.tasks.iter().map(|seq| active_task_row(*seq)) {
+            if let Some(tasks) = self.cached.get_mut(&table) {
+                tasks.remove(&field);
+            }
+        }
+    }
+
+    /// Turns the committed writes into cached rows, and drops rows that are unlikely to be read again.
+    pub(super) fn mark_committed(&mut self) {
+        self.complete_tables
+            .retain(|table| matches!(CachePolicy::for_table(table), CachePolicy::SmallTable(_)));
+        for (table, written) in self.written.drain() {
+            let memory = CachePolicy::for_table(&table);
+            let cached = self.cached.entry(table).or_default();
+            for (field, value) in written {
+                match value.is_none() && matches!(memory, CachePolicy::Tasks(_)) {
+                    true => cached.remove(&field),
+                    false => cached.insert(field, value),
+                };
+            }
+        }
+        let (mut objects, mut tasks) = (0, 0);
+        for (table, rows) in &self.cached {
+            match CachePolicy::for_table(table) {
+                CachePolicy::Objects => objects += rows.len(),
+                CachePolicy::Tasks(_) => tasks += rows.len(),
+                CachePolicy::SmallTable(_) | CachePolicy::Never => {}
+            }
+        }
+        self.cached.retain(|table, rows| match CachePolicy::for_table(table) {
+            CachePolicy::SmallTable(_) => true,
+            CachePolicy::Objects => objects <= MAX_CACHED_OBJECTS,
+            CachePolicy::Tasks(_) => tasks <= MAX_CACHED_TASKS && !rows.is_empty(),
+            CachePolicy::Never => false,
+        });
+    }
+
+    pub(super) fn push_writes(&self, keys: &Keys, writes: &mut CommandBuffer) {
+        let mut buckets = BTreeSet::new();
+        for (table, rows) in &self.written {
+            let (mut put, mut gone): (Vec<&[u8]>, Vec<&[u8]>) = (vec![], vec![]);
+            for (field, value) in rows {
+                match value {
+                    Some(value) => put.extend([&**field, &**value]),
+                    None => gone.push(field),
+                }
+            }
+            if let Table::LastEventIds = table {
+                write_last_ids(keys, &put, &gone, writes);
+                continue;
+            }
+            let key = keys.table_key(table);
+            writes.push_chunked_command(&[b"HSET", &key], 2, &put);
+            writes.push_chunked_command(&[b"HDEL", &key], 1, &gone);
+            buckets.extend(bucket_index_entry(table).filter(|_| !put.is_empty()));
+        }
+        for (index, member) in buckets {
+            writes.push_command(&args!["ZADD", keys.index_key(&index), "0", member]);
+        }
+    }
+
+    /// Adds commands that remove empty buckets from their index.
+    pub(super) fn push_bucket_pruning(&self, keys: &Keys, writes: &mut CommandBuffer) {
+        for (table, rows) in &self.written {
+            let gone = rows.values().any(Option::is_none);
+            if let Some((index, member)) = bucket_index_entry(table).filter(|_| gone) {
+                writes.push_command(&args!["prune", keys.table_key(table), keys.index_key(&index), member]);
+            }
+        }
+    }
+}
+
+fn find_in<'r>(
+    tables: &'r HashMap<Table, RowsByField>,
+    table: &Table,
+    field: &[u8],
+) -> Option<Option<&'r Bytes>> {
+    tables.get(table)?.get(field).map(Option::as_ref)
+}
+
+/// `OBJ:last.event.id` of each object.
+fn write_last_ids(keys: &Keys, put: &[&[u8]], gone: &[&[u8]], writes: &mut CommandBuffer) {
+    let mut args: CommandArgs = Vec::with_capacity(put.len());
+    let (pairs, _) = put.as_chunks::<2>();
+    for [object, id] in pairs {
+        args.extend([keys.last_event_id_key(object), id.to_vec()]);
+    }
+    writes.push_chunked_command(&[b"MSET"], 2, &args);
+    let gone: CommandArgs = gone.iter().map(|object| keys.last_event_id_key(object)).collect();
+    writes.push_chunked_command(&[b"UNLINK"], 1, &gone);
+}
+
+/// Returns the index entry of a bucket of tasks.
+fn bucket_index_entry(table: &Table) -> Option<(Index, Member)> {
+    match table {
+        Table::ActiveTasks(bucket) => {
+            Some((Index::ActiveTaskBuckets, MemberBuilder::from_i64(*bucket).finish()))
+        }
+        Table::ArchivedTasks(bucket) => {
+            Some((Index::ArchivedTaskBuckets, MemberBuilder::from_i64(*bucket).finish()))
+        }
+        _ => None,
+    }
+}
+
+/// Which rows of a table stay cached between transactions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CachePolicy {
+    /// All rows: they are few. The code identifies the table in invalidation records, also for other versions of nodes.
+    SmallTable(u8),
+    Objects,
+    /// Rows of a bucket of active tasks.
+    Tasks(i64),
+    Never,
+}
+
+impl CachePolicy {
+    fn for_table(table: &Table) -> Self {
+        match table {
+            Table::Texts => Self::SmallTable(0),
+            Table::Queues => Self::SmallTable(1),
+            Table::QueueCounts => Self::SmallTable(2),
+            Table::Handlers => Self::SmallTable(3),
+            Table::RateLimiters => Self::SmallTable(4),
+            Table::HandlerGaps => Self::SmallTable(5),
+            Table::FileDigests => Self::SmallTable(6),
+            Table::Rules => Self::SmallTable(7),
+            Table::Nodes => Self::SmallTable(8),
+            Table::Chains => Self::SmallTable(9),
+            Table::PendingChainUpdates => Self::SmallTable(10),
+            Table::Schedules => Self::SmallTable(11),
+            Table::Objects | Table::LastEventIds => Self::Objects,
+            Table::ActiveTasks(bucket) => Self::Tasks(*bucket),
+            Table::AuditEntries
+            | Table::Orders
+            | Table::OrderNumbers
+            | Table::EndedOrders
+            | Table::IdempotencyRecords
+            | Table::ArchivedTasks(_)
+            | Table::Attempts(_)
+            | Table::Fires(_) => Self::Never,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::TaskSeq;
+
+    use super::*;
+
+    fn some_row(bytes: &[u8]) -> Option<Bytes> {
+        Some(bytes.into())
+    }
+
+    /// One node writes a part of the rows that another has cached.
+    #[test]
+    fn invalidation_drops_only_written_rows() {
+        let (written, kept) = (TaskSeq(7), TaskSeq(8));
+        let of = |seq| {
+            let (table, field) = active_task_row(seq);
+            (table, field.to_vec())
+        };
+        let rows: Vec<(Table, Vec<u8>, bool)> = vec![
+            (Table::Objects, b"/a".into(), true),
+            (Table::LastEventIds, b"a".into(), true),
+            (Table::Queues, b"1".into(), true),
+            (of(written).0, of(written).1, true),
+            (Table::Objects, b"shop/a".into(), false),
+            (Table::LastEventIds, b"shop/a".into(), false),
+            (Table::Nodes, b"1".into(), false),
+            (of(kept).0, of(kept).1, false),
+        ];
+        let (mut one, mut other) = (RowOverlay::default(), RowOverlay::default());
+        for (table, field, touched) in &rows {
+            other.cache_row(table, Member::from_slice(field), some_row(b"old"));
+            if *touched {
+                one.write(table.clone(), field, some_row(b"new"));
+            }
+        }
+        let mut touched = InvalidationRecord::default();
+        one.add_to_invalidation(&mut touched);
+        other.drop_invalidated(&touched);
+        for (table, field, touched) in &rows {
+            assert_eq!(other.find_cached(table, field).is_none(), *touched, "{table:?} {field:?}");
+        }
+    }
+
+    #[test]
+    fn small_tables_have_stable_codes() {
+        let few = [
+            Table::Texts,
+            Table::Queues,
+            Table::QueueCounts,
+            Table::Handlers,
+            Table::RateLimiters,
+            Table::HandlerGaps,
+            Table::FileDigests,
+            Table::Rules,
+            Table::Nodes,
+            Table::Chains,
+            Table::PendingChainUpdates,
+            Table::Schedules,
+        ];
+        let codes = few.iter().map(|table| match CachePolicy::for_table(table) {
+            CachePolicy::SmallTable(code) => code,
+            CachePolicy::Objects | CachePolicy::Tasks(_) | CachePolicy::Never => panic!("{table:?}"),
+        });
+        assert!(codes.eq(0..few.len() as u8), "nodes of other versions know them by these");
+    }
+}

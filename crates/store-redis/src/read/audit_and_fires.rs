@@ -1,0 +1,63 @@
+//! Reads of audit entries and fires.
+
+use std::ops::Bound;
+
+use pointsman_core::store::{Deed, FirePage};
+use pointsman_core::{ScheduleName, Timestamp};
+use pointsman_store::error::Result;
+
+use crate::codec::{MemberBuilder, decimal_field, decode_member_i64};
+use crate::connection::args;
+use crate::keys::{Index, Table};
+use crate::lookup::parse_number;
+use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, decode_strings};
+use crate::rows;
+use crate::store_state::StoreState;
+
+/// Lists audit entries, newest first.
+pub(crate) fn list_audit_entries(
+    overlay: &TransactionOverlay,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<(i64, Deed)>> {
+    let fields = decode_strings(
+        overlay.connection.execute(args!["HKEYS", overlay.keys.table_key(&Table::AuditEntries)])?,
+    )?;
+    let mut numbers: Vec<i64> = fields.iter().map(|field| parse_number(field)).collect::<Result<_>>()?;
+    numbers.retain(|n| before.is_none_or(|before| *n < before));
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    numbers.truncate(limit);
+    let row = |n: &i64| CacheFetch::Row(Table::AuditEntries, decimal_field(*n));
+    overlay.fetch(numbers.iter().map(row).collect())?;
+    let mut entries = Vec::with_capacity(numbers.len());
+    for n in numbers {
+        let row = overlay.read_row(Table::AuditEntries, n.to_string())?;
+        entries.extend(row.map(|row| rows::decode_audit_entry(&row)).transpose()?.map(|deed| (n, deed)));
+    }
+    Ok(entries)
+}
+
+/// Lists fires, latest first.
+pub(crate) fn list_fires(
+    overlay: &TransactionOverlay,
+    store_state: &StoreState,
+    schedule: &ScheduleName,
+    before: Option<Timestamp>,
+    limit: usize,
+) -> Result<FirePage> {
+    let before = before.map(|before| MemberBuilder::from_i64(before.micros()).finish());
+    let upper = before.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    let times = Index::FireTimes(schedule.to_string());
+    let members = overlay.read_members(&times, (Bound::Unbounded, upper), ScanOrder::Descending, limit)?;
+    let ledger = Table::Fires(schedule.to_string());
+    let fields = members.iter().map(|member| decode_member_i64(member, 0).map(|planned| planned.to_string()));
+    let fields: Vec<String> = fields.collect::<Result<_>>()?;
+    let row = |field: &String| CacheFetch::Row(ledger.clone(), field.clone().into_bytes().into());
+    overlay.fetch(fields.iter().map(row).collect())?;
+    let mut fires = Vec::with_capacity(fields.len());
+    for field in fields {
+        let row = overlay.read_row(ledger.clone(), field)?;
+        fires.extend(row.map(|row| rows::decode_fire(&row)).transpose()?);
+    }
+    Ok(FirePage { fires, extent: store_state.extent() })
+}

@@ -1,0 +1,138 @@
+//! Scans many orders in chunks. The cache is cleared between chunks.
+
+use std::ops::Bound;
+
+use pointsman_core::chain::NodeId;
+use pointsman_core::journal::PathFilter;
+use pointsman_core::order::Order;
+use pointsman_core::store::OrderCursor;
+use pointsman_core::{TaskSeq, Tenant};
+use pointsman_store::error::Result;
+use pointsman_store::row::Numbered;
+use pointsman_store::views::key_range;
+
+use super::ChunkSize;
+use crate::codec::{Member, decimal_field};
+use crate::keys::{Index, Table, order_field, order_key_of_field};
+use crate::lookup::parse_number;
+use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
+use crate::rows;
+
+/// Scan of the orders of a path and tenant, by key.
+pub(super) struct OrderScan<'a> {
+    overlay: &'a TransactionOverlay,
+    path: &'a PathFilter,
+    tenant: Option<&'a Tenant>,
+    /// Remaining range of keys.
+    from: Bound<Member>,
+    to: String,
+    chunk: ChunkSize,
+    is_exhausted: bool,
+}
+
+impl<'a> OrderScan<'a> {
+    pub(super) fn new(
+        overlay: &'a TransactionOverlay,
+        path: &'a PathFilter,
+        tenant: Option<&'a Tenant>,
+        after: Option<&OrderCursor>,
+        wanted: usize,
+    ) -> Self {
+        let (low, to) = key_range(path);
+        let from = match after.map(|after| order_field(&after.tenant, &after.key)) {
+            Some(after) if after.as_slice() >= low.as_bytes() => Bound::Excluded(after),
+            Some(_) | None => Bound::Included(low.into_bytes().into()),
+        };
+        Self { overlay, path, tenant, from, to, chunk: ChunkSize::for_limit(wanted), is_exhausted: false }
+    }
+
+    /// Reads the next orders and fetches their tasks. There may be more even if these are empty.
+    pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<Order>>> {
+        if self.is_exhausted {
+            return Ok(None);
+        }
+        self.overlay.clear();
+        let lower = self.from.as_ref().map(Member::as_slice);
+        let bounds = (lower, Bound::Excluded(self.to.as_bytes()));
+        let mut keys =
+            self.overlay.read_members(&Index::OrderKeys, bounds, ScanOrder::Ascending, self.chunk.rows())?;
+        self.is_exhausted = keys.len() < self.chunk.rows();
+        if let Some(last) = keys.last() {
+            self.from = Bound::Excluded(last.clone());
+        }
+        keys.retain(|field| {
+            str::from_utf8(order_key_of_field(field)).is_ok_and(|key| self.path.matches(key))
+        });
+        let numbers = read_order_numbers(self.overlay, keys)?;
+        let mut orders = read_orders(self.overlay, &numbers)?;
+        self.chunk = self.chunk.next_after(orders.iter().map(|order| order.value.as_str().len()).sum());
+        orders.retain(|order| self.tenant.is_none_or(|tenant| order.tenant == *tenant));
+        set_running_flags(self.overlay, orders).map(Some)
+    }
+}
+
+fn read_order_numbers(overlay: &TransactionOverlay, keys: Vec<Member>) -> Result<Vec<i64>> {
+    let name = |key: &Member| CacheFetch::Row(Table::OrderNumbers, key.clone());
+    overlay.fetch(keys.iter().map(name).collect())?;
+    let mut numbers = Vec::with_capacity(keys.len());
+    for key in keys {
+        numbers.extend(overlay.read_row(Table::OrderNumbers, key)?.map(|n| parse_number(&n)).transpose()?);
+    }
+    Ok(numbers)
+}
+
+fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Order>> {
+    let row = |n: &i64| CacheFetch::Row(Table::Orders, decimal_field(*n));
+    overlay.fetch(numbers.iter().map(row).collect())?;
+    let mut orders = Vec::with_capacity(numbers.len());
+    for n in numbers {
+        let row = overlay.read_row(Table::Orders, n.to_string())?;
+        let found = row.map(|row| rows::decode_order(*n, &row)).transpose()?;
+        orders.extend(found.map(|Numbered { order, .. }| order));
+    }
+    Ok(orders)
+}
+
+/// Sets whether each order runs, which its task shows.
+fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Result<Vec<Order>> {
+    let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task).collect();
+    overlay.prefetch_active_tasks(&tasks)?;
+    for order in &mut orders {
+        let task = order.task.map_or(Ok(None), |task| overlay.read_active_task(task))?;
+        order.running = task.is_some_and(|live| live.lease().is_some());
+    }
+    Ok(orders)
+}
+
+/// Scan of all orders for their chain and current node.
+pub(super) struct OrderNodeScan<'s> {
+    overlay: &'s TransactionOverlay,
+    after: Member,
+    chunk: ChunkSize,
+    is_exhausted: bool,
+}
+
+impl<'s> OrderNodeScan<'s> {
+    pub(super) fn new(overlay: &'s TransactionOverlay) -> Self {
+        Self { overlay, after: Member::new(), chunk: ChunkSize::for_limit(usize::MAX), is_exhausted: false }
+    }
+
+    pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<(String, NodeId)>>> {
+        if self.is_exhausted {
+            return Ok(None);
+        }
+        self.overlay.clear();
+        let bounds = (Bound::Excluded(&*self.after), Bound::Unbounded);
+        let members = self.overlay.read_members(
+            &Index::OrdersByChain,
+            bounds,
+            ScanOrder::Ascending,
+            self.chunk.rows(),
+        )?;
+        self.is_exhausted = members.len() < self.chunk.rows();
+        self.after = members.last().cloned().unwrap_or_default();
+        let orders = read_orders(self.overlay, &TransactionOverlay::decode_last_numbers(&members)?)?;
+        self.chunk = self.chunk.next_after(orders.iter().map(|order| order.value.as_str().len()).sum());
+        Ok(Some(orders.into_iter().map(|order| (order.key.chain.to_string(), order.node)).collect()))
+    }
+}

@@ -1,0 +1,198 @@
+//! Pool of reading connections. They see the last commit, and wait for writers only under constant writes.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use pointsman_core::store::{self, StoreError};
+use pointsman_store::Readable;
+use pointsman_store::error::Result;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::connect::Endpoint;
+use crate::error::{is_connection_fault, store_error_from_fault};
+use crate::overlay::TransactionOverlay;
+use crate::reader::SnapshotReader;
+use crate::store_state::StoreState;
+
+/// Maximum number of concurrent reads.
+const MAX_READERS: usize = 4;
+/// Maximum number of concurrent scans.
+const MAX_SCANS: usize = 2;
+/// A read that waits longer for a permit fails.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(20);
+
+#[derive(Clone, Debug)]
+pub(crate) struct ReaderPool {
+    endpoint: Arc<Endpoint>,
+    idle_readers: Arc<Mutex<Vec<SnapshotReader>>>,
+    read_permits: Arc<Semaphore>,
+    scan_permits: Arc<Semaphore>,
+    read_availability: Arc<Readable>,
+}
+
+impl ReaderPool {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+        let read_permits = Arc::new(Semaphore::new(MAX_READERS));
+        let scan_permits = Arc::new(Semaphore::new(MAX_SCANS));
+        Self {
+            endpoint,
+            idle_readers: Arc::default(),
+            read_permits,
+            scan_permits,
+            read_availability: Arc::default(),
+        }
+    }
+
+    /// Runs `read` on a consistent snapshot. It is repeated if a peer commits meanwhile, or if its connection
+    /// breaks.
+    pub(crate) async fn read_snapshot<T: Send + 'static>(
+        &self,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
+    ) -> store::Result<T> {
+        self.read_directly(move |reader| reader.read_snapshot(&read)).await
+    }
+
+    /// Runs a `read` that ensures consistency by itself. It is repeated if its connection
+    /// breaks.
+    pub(crate) async fn read_directly<T: Send + 'static>(
+        &self,
+        read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
+    ) -> store::Result<T> {
+        let answer = self.read_on_blocking_thread(read).await;
+        self.read_availability.note(&answer);
+        answer
+    }
+
+    /// Runs the read on a blocking thread.
+    async fn read_on_blocking_thread<T: Send + 'static>(
+        &self,
+        read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
+    ) -> store::Result<T> {
+        let permit = self.acquire_permit().await?;
+        let readers = self.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let reader = readers.take_reader();
+            let result = readers.read_with_retry(&reader, read);
+            readers.return_reader(reader);
+            result
+        });
+        match read.await {
+            Ok(result) => result.map_err(|fault| store_error_from_fault(&fault)),
+            Err(error) => Err(StoreError::Unavailable(error.to_string())),
+        }
+    }
+
+    /// Like [`Self::read_snapshot`] for long scans, which never use all permits.
+    pub(crate) async fn scan_snapshot<T: Send + 'static>(
+        &self,
+        read: impl Fn(&TransactionOverlay, &StoreState) -> Result<T> + Send + 'static,
+    ) -> store::Result<T> {
+        let _walk = self.scan_permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        self.read_snapshot(read).await
+    }
+
+    async fn acquire_permit(&self) -> store::Result<OwnedSemaphorePermit> {
+        match timeout(PERMIT_TIMEOUT, self.read_permits.clone().acquire_owned()).await {
+            Ok(permit) => permit.map_err(|_| StoreError::Closed),
+            Err(_) => {
+                let why = format!("no read connection became free within {} s", PERMIT_TIMEOUT.as_secs());
+                Err(StoreError::Unavailable(why))
+            }
+        }
+    }
+
+    /// Repeats the read once on a new connection, because an idle one may be closed.
+    fn read_with_retry<T>(
+        &self,
+        reader: &SnapshotReader,
+        read: impl Fn(&SnapshotReader) -> Result<T>,
+    ) -> Result<T> {
+        let attempt = || {
+            reader.overlay.clear();
+            read(reader)
+        };
+        reader.open()?;
+        match attempt() {
+            Err(fault) if is_connection_fault(&fault) => {
+                reader.overlay.connection.disconnect();
+                reader.open()?;
+                attempt()
+            }
+            result => result,
+        }
+    }
+
+    fn take_reader(&self) -> SnapshotReader {
+        let idle = self.lock_idle_readers().pop();
+        idle.unwrap_or_else(|| SnapshotReader::new(self.endpoint.clone()))
+    }
+
+    /// Returns a reader to the pool with a cleared cache, unless the store is closed.
+    fn return_reader(&self, reader: SnapshotReader) {
+        reader.overlay.clear();
+        let mut idle = self.lock_idle_readers();
+        if !self.read_permits.is_closed() {
+            idle.push(reader);
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.read_permits.close();
+        self.scan_permits.close();
+        self.lock_idle_readers().clear();
+    }
+
+    fn lock_idle_readers(&self) -> MutexGuard<'_, Vec<SnapshotReader>> {
+        self.idle_readers.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use pointsman_core::Timestamp;
+    use pointsman_core::store::Store as _;
+    use pointsman_testing::{fresh_prefix, shared_redis};
+
+    use super::*;
+
+    /// Long listings never use all permits.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn scans_leave_permits_for_other_reads() {
+        let url = shared_redis().unwrap().url_under(&fresh_prefix());
+        let store = crate::Redis::open(&url, Timestamp::MIN).await.unwrap();
+        let readers = ReaderPool::new(Arc::new(Endpoint::parse(&url).unwrap()));
+        let (begun, told) = mpsc::channel();
+        let (closed, gate) = mpsc::channel::<()>();
+        let (gate, running) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicUsize::new(0)));
+        let scan_permits: Vec<_> = (0..3 * MAX_READERS)
+            .map(|_| {
+                let (readers, begun, gate) = (readers.clone(), begun.clone(), gate.clone());
+                let running = running.clone();
+                tokio::spawn(async move {
+                    let walk = move |_: &TransactionOverlay, _: &StoreState| {
+                        running.fetch_add(1, Ordering::SeqCst);
+                        let _ = begun.send(());
+                        let _ = gate.lock().unwrap().recv();
+                        Ok(())
+                    };
+                    readers.scan_snapshot(walk).await
+                })
+            })
+            .collect();
+        (0..MAX_SCANS).for_each(|_| told.recv().unwrap());
+        for _ in 0..3 * MAX_READERS {
+            readers.read_snapshot(|_, _| Ok(())).await.unwrap();
+        }
+        assert_eq!(running.load(Ordering::SeqCst), MAX_SCANS, "no more of them have begun");
+        drop(closed);
+        for walk in scan_permits {
+            walk.await.unwrap().unwrap();
+        }
+        store.close();
+    }
+}

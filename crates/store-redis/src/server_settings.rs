@@ -1,0 +1,395 @@
+//! Server settings that can lose acknowledged writes or cause trouble.
+//!
+//! Managed services often forbid reading the settings; then only `INFO` is available.
+
+use std::collections::HashMap;
+
+use pointsman_store::finding::Finding;
+use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, Value, from_redis_value};
+
+use crate::connect::info_line;
+use crate::error::error_reason;
+use crate::memory_usage::{FULL_PERCENT, MemoryUsage};
+
+/// Settings that are read.
+const CHECKED_SETTINGS: [&str; 6] = [
+    "appendfsync",
+    "maxmemory",
+    "min-replicas-to-write",
+    "no-appendfsync-on-rewrite",
+    "save",
+    "stop-writes-on-bgsave-error",
+];
+/// A replica with a larger lag is reported, in seconds.
+const MAX_REPLICA_LAG_SECS: u64 = 10;
+
+/// Settings and `INFO` of a server.
+pub(crate) struct ServerSettings {
+    /// The settings, or why they could not be read.
+    settings: Result<HashMap<String, String>, String>,
+    info: String,
+    /// Another server takes over when this one fails.
+    has_failover: bool,
+}
+
+/// A finding, and whether acknowledged writes can be lost.
+struct SettingFinding {
+    finding: Finding,
+    can_lose_data: bool,
+}
+
+fn without_data_loss(finding: Finding) -> SettingFinding {
+    SettingFinding { finding, can_lose_data: false }
+}
+
+fn with_data_loss(finding: Finding) -> SettingFinding {
+    SettingFinding { finding, can_lose_data: true }
+}
+
+/// Returns the advice that fixes a setting.
+fn config_set_advice(name: &str, value: &str) -> String {
+    format!("Run there: CONFIG SET {name} {value}; CONFIG REWRITE keeps it.")
+}
+
+impl ServerSettings {
+    pub(crate) async fn read(
+        connection: &mut MultiplexedConnection,
+        has_failover: bool,
+    ) -> RedisResult<Self> {
+        let mut questions = redis::pipe();
+        questions.cmd("INFO").arg(&["persistence", "memory", "replication"]);
+        questions.cmd("CONFIG").arg("GET").arg(&CHECKED_SETTINGS);
+        let (info, settings): (RedisResult<String>, RedisResult<Value>) =
+            questions.ignore_errors().query_async(connection).await?;
+        let settings = settings.map_err(|error| error_reason(&error));
+        let settings = settings.and_then(|value| from_redis_value(value).map_err(|error| error.to_string()));
+        Ok(Self { settings, info: info?, has_failover })
+    }
+
+    /// Returns the output of `INFO`.
+    pub(crate) fn info(&self) -> &str {
+        &self.info
+    }
+
+    /// Returns all findings.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let evaluated = self.evaluate_settings();
+        let fine = evaluated.is_empty().then(|| Finding::ok("settings", "none loses data, none hinders"));
+        let told = evaluated.into_iter().map(|evaluated| evaluated.finding);
+        fine.into_iter().chain(told).chain([self.check_memory(), self.check_replicas()]).collect()
+    }
+
+    /// Returns why acknowledged writes can be lost; empty if no reason is known.
+    pub(crate) fn data_loss_reasons(&self) -> Vec<String> {
+        let evaluated = self.evaluate_settings().into_iter().filter(|evaluated| evaluated.can_lose_data);
+        let mut reasons: Vec<String> = evaluated
+            .map(|SettingFinding { finding, .. }| format!("{} is {}", finding.name, finding.found))
+            .collect();
+        if self.info_number("connected_slaves") > 0 && self.required_replicas() == 0 {
+            reasons.push(format!("min-replicas-to-write is {NO_REPLICA_REQUIRED}"));
+        }
+        reasons
+    }
+
+    fn evaluate_settings(&self) -> Vec<SettingFinding> {
+        let each = [
+            self.check_append_only_log(),
+            self.check_fsync_on_rewrite(),
+            self.check_eviction_policy(),
+            self.check_last_log_write(),
+            self.check_last_log_rewrite(),
+        ];
+        each.into_iter().chain([self.check_last_snapshot()]).flatten().collect()
+    }
+
+    fn info_text(&self, name: &str) -> &str {
+        info_line(&self.info, name).unwrap_or_default()
+    }
+
+    fn info_number(&self, name: &str) -> u64 {
+        self.info_text(name).parse().unwrap_or_default()
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.as_ref().ok().and_then(|all| all.get(name)).map(String::as_str)
+    }
+
+    /// Checks that acknowledged writes are on disk.
+    fn check_append_only_log(&self) -> Option<SettingFinding> {
+        if self.info_text("aof_enabled") == "0" {
+            let so = "no: a server that ends loses what it acknowledged since its last snapshot";
+            return Some(with_data_loss(
+                Finding::fault("appendonly", so).advise(config_set_advice("appendonly", "yes")),
+            ));
+        }
+        let so = match self.setting("appendfsync") {
+            Some("always") => return None,
+            Some("everysec") => {
+                "everysec: a machine that crashes loses what was acknowledged in its last second"
+            }
+            Some("no") => {
+                "no: a machine that crashes loses what was acknowledged and not yet written to disk"
+            }
+            Some(_) | None => {
+                let why = self.settings.as_ref().err().map_or("the server does not tell it", String::as_str);
+                let found = Finding::warning("appendfsync", format!("not known ({why})"));
+                let advice = "Look where the server is set up: only with `always` a crash loses nothing.";
+                return Some(with_data_loss(found.advise(advice)));
+            }
+        };
+        Some(with_data_loss(
+            Finding::fault("appendfsync", so).advise(config_set_advice("appendfsync", "always")),
+        ))
+    }
+
+    fn check_fsync_on_rewrite(&self) -> Option<SettingFinding> {
+        const NAME: &str = "no-appendfsync-on-rewrite";
+        let wrong = self.setting(NAME) == Some("yes") && self.setting("appendfsync") == Some("always");
+        let so =
+            "yes: a machine that crashes while the log is rewritten loses what was acknowledged meanwhile";
+        wrong.then(|| with_data_loss(Finding::fault(NAME, so).advise(config_set_advice(NAME, "no"))))
+    }
+
+    /// Checks what Redis evicts when memory is full.
+    fn check_eviction_policy(&self) -> Option<SettingFinding> {
+        const NAME: &str = "maxmemory-policy";
+        let (policy, limited) = (self.info_text("maxmemory_policy"), self.info_number("maxmemory") > 0);
+        let told = |so: &str| format!("{policy}: {so}");
+        let evaluated = match policy {
+            "noeviction" | "" => return None,
+            _ if policy.starts_with("volatile") => without_data_loss(Finding::warning(
+                NAME,
+                told(
+                    "when the memory is full, workers are taken for dead whose signs of life were thrown away",
+                ),
+            )),
+            _ if limited => with_data_loss(Finding::fault(
+                NAME,
+                told("when the memory is full, Redis throws away what the store holds"),
+            )),
+            _ => without_data_loss(Finding::warning(
+                NAME,
+                told("once there is a maxmemory, Redis throws away what the store holds when it is reached"),
+            )),
+        };
+        let SettingFinding { finding, can_lose_data } = evaluated;
+        Some(SettingFinding { finding: finding.advise(config_set_advice(NAME, "noeviction")), can_lose_data })
+    }
+
+    fn check_last_log_write(&self) -> Option<SettingFinding> {
+        let failed = self.info_text("aof_enabled") == "1" && self.info_text("aof_last_write_status") == "err";
+        let found = "the last write to it failed, and until one succeeds Redis takes no others";
+        let advice = "See Redis's log, and whether its disk is full.";
+        failed.then(|| without_data_loss(Finding::fault("append-only file", found).advise(advice)))
+    }
+
+    fn check_last_log_rewrite(&self) -> Option<SettingFinding> {
+        let failed = self.info_text("aof_last_bgrewrite_status") == "err";
+        let found = "it could not be rewritten the last time, and grows";
+        let advice = "See Redis's log; it needs disk for two, and memory to fork.";
+        failed.then(|| without_data_loss(Finding::warning("rewriting", found).advise(advice)))
+    }
+
+    /// A failed snapshot stops writes, unless the server is configured otherwise or takes none by itself.
+    fn check_last_snapshot(&self) -> Option<SettingFinding> {
+        if self.info_text("rdb_last_bgsave_status") != "err" {
+            return None;
+        }
+        let stops = self.setting("stop-writes-on-bgsave-error") == Some("yes")
+            && self.setting("save").is_some_and(|times| !times.is_empty());
+        let advice = "See Redis's log, and whether its disk is full. A store needs no snapshots beside the append-only \
+                      file: CONFIG SET save \"\" turns them off.";
+        let finding = match stops {
+            true => Finding::fault("snapshots", "the last one failed, and Redis takes no writes therefore"),
+            false => Finding::warning("snapshots", "the last one failed"),
+        };
+        Some(without_data_loss(finding.advise(advice)))
+    }
+
+    /// Checks the memory usage.
+    fn check_memory(&self) -> Finding {
+        let memory = MemoryUsage::parse(&self.info);
+        let Some(percent) = memory.used_percent() else {
+            return Finding::ok("memory", format!("{} are used, and there is no maxmemory", memory.format_used())).advise(
+                "Set one below what the machine has: emits are then refused in time, and the system kills nothing.",
+            );
+        };
+        let found = format!("{} of {} are used ({percent} %)", memory.format_used(), memory.format_limit());
+        let advice =
+            "Raise maxmemory, let handlers work off what waits, or keep less (retain_events, history).";
+        match percent {
+            0..FULL_PERCENT => Finding::ok("memory", found),
+            FULL_PERCENT..100 => {
+                Finding::warning("memory", format!("{found}: from {FULL_PERCENT} % on emits are refused"))
+                    .advise(advice)
+            }
+            _ => Finding::fault("memory", format!("{found}: Redis takes no more")).advise(advice),
+        }
+    }
+
+    /// Checks the replicas, and whether Redis requires one for writes.
+    fn check_replicas(&self) -> Finding {
+        let count = self.info_number("connected_slaves");
+        if count == 0 {
+            return match self.has_failover {
+                true => Finding::warning("replicas", "none: nobody can take the place of this server")
+                    .advise("Give it one, so that there is something to fail over to."),
+                false => Finding::ok("replicas", "none"),
+            };
+        }
+        let behind: Vec<String> = self.info.lines().filter_map(describe_lagging_replica).collect();
+        let followed = format!("{count} {}", if count == 1 { "follows" } else { "follow" });
+        if !behind.is_empty() {
+            return Finding::warning("replicas", format!("{followed}; {}", behind.join("; ")))
+                .advise("What they have not got is lost in a failover. See their logs, and the network.");
+        }
+        match self.required_replicas() {
+            0 => Finding::warning(
+                "replicas",
+                format!("{followed}; min-replicas-to-write is {NO_REPLICA_REQUIRED}"),
+            )
+            .advise(config_set_advice("min-replicas-to-write", "1")),
+            least => {
+                Finding::ok("replicas", format!("{followed}; Redis takes writes while there are {least}"))
+            }
+        }
+    }
+
+    /// Returns how many replicas a write requires. Without access to the settings, `INFO` shows whether any is required.
+    fn required_replicas(&self) -> u64 {
+        let told = self.setting("min-replicas-to-write").and_then(|least| least.parse().ok());
+        told.unwrap_or_else(|| info_line(&self.info, "min_slaves_good_slaves").map_or(0, |_| 1))
+    }
+}
+
+/// Explains `min-replicas-to-write` 0.
+const NO_REPLICA_REQUIRED: &str =
+    "0: a master that is cut off acknowledges what nobody else has, and a failover loses that";
+
+/// Describes a lagging replica by its line of `INFO`: `slave0:ip=…,port=…,state=…,offset=…,lag=…`.
+fn describe_lagging_replica(told: &str) -> Option<String> {
+    let (name, parts) = told.trim_end().split_once(':')?;
+    name.strip_prefix("slave").filter(|number| number.parse::<u32>().is_ok())?;
+    let part = |name: &str| parts.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+    let (ip, port, state) = (part("ip")?, part("port")?, part("state")?);
+    let lag: u64 = part("lag")?.parse().ok()?;
+    match (state, lag > MAX_REPLICA_LAG_SECS) {
+        ("online", false) => None,
+        ("online", true) => Some(format!("{ip}:{port} was not heard for {lag} s")),
+        (_, _) => Some(format!("{ip}:{port} has not got everything yet ({state})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_store::finding::Verdict;
+
+    use super::*;
+
+    const HEALTHY_INFO: &str = "aof_enabled:1\r\naof_last_write_status:ok\r\naof_last_bgrewrite_status:ok\r\n\
+        rdb_last_bgsave_status:ok\r\nused_memory:1000\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\
+        connected_slaves:0\r\n";
+
+    fn settings_of(info: &str, settings: &[(&str, &str)]) -> ServerSettings {
+        let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        ServerSettings { settings: Ok(settings.collect()), info: info.into(), has_failover: false }
+    }
+
+    fn problems(server: &ServerSettings) -> Vec<(&'static str, Verdict)> {
+        let findings = server.findings().into_iter().filter(|finding| finding.verdict != Verdict::Ok);
+        findings.map(|finding| (finding.name, finding.verdict)).collect()
+    }
+
+    const FSYNC_ALWAYS: [(&str, &str); 1] = [("appendfsync", "always")];
+
+    #[test]
+    fn durable_settings_have_no_findings() {
+        let server = settings_of(HEALTHY_INFO, &FSYNC_ALWAYS);
+        assert_eq!((problems(&server), server.data_loss_reasons()), (vec![], vec![]));
+    }
+
+    #[test]
+    fn settings_that_lose_data_are_faults() {
+        let off = HEALTHY_INFO.replace("aof_enabled:1", "aof_enabled:0");
+        let evicting =
+            HEALTHY_INFO.replace("noeviction", "allkeys-lru").replace("maxmemory:0", "maxmemory:2000");
+        let rewriting = [FSYNC_ALWAYS[0], ("no-appendfsync-on-rewrite", "yes")];
+        for (info, settings, name) in [
+            (off.as_str(), FSYNC_ALWAYS.as_slice(), "appendonly"),
+            (HEALTHY_INFO, &[("appendfsync", "everysec")], "appendfsync"),
+            (HEALTHY_INFO, &[("appendfsync", "no")], "appendfsync"),
+            (HEALTHY_INFO, &rewriting, "no-appendfsync-on-rewrite"),
+            (&evicting, &FSYNC_ALWAYS, "maxmemory-policy"),
+        ] {
+            let server = settings_of(info, settings);
+            assert_eq!(problems(&server), [(name, Verdict::Fault)]);
+            let durability = server.data_loss_reasons();
+            assert!(
+                durability.len() == 1 && durability[0].starts_with(&format!("{name} is ")),
+                "{durability:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn unreadable_settings_are_a_warning() {
+        let settings = Err("NOPERM this user has no permissions".into());
+        let server = ServerSettings { settings, info: HEALTHY_INFO.into(), has_failover: false };
+        assert_eq!(problems(&server), [("appendfsync", Verdict::Warning)]);
+        assert!(
+            server.data_loss_reasons()[0].contains("not known (NOPERM"),
+            "{:?}",
+            server.data_loss_reasons()
+        );
+    }
+
+    #[test]
+    fn settings_without_data_loss_are_not_data_loss_reasons() {
+        for (from, to, name, verdict) in [
+            ("noeviction", "volatile-ttl", "maxmemory-policy", Verdict::Warning),
+            ("noeviction", "allkeys-lfu", "maxmemory-policy", Verdict::Warning),
+            ("last_write_status:ok", "last_write_status:err", "append-only file", Verdict::Fault),
+            ("bgrewrite_status:ok", "bgrewrite_status:err", "rewriting", Verdict::Warning),
+            ("bgsave_status:ok", "bgsave_status:err", "snapshots", Verdict::Warning),
+            ("maxmemory:0", "maxmemory:1250", "memory", Verdict::Warning),
+            ("maxmemory:0", "maxmemory:1000", "memory", Verdict::Fault),
+        ] {
+            let server = settings_of(&HEALTHY_INFO.replace(from, to), &FSYNC_ALWAYS);
+            assert_eq!(
+                (problems(&server), server.data_loss_reasons()),
+                (vec![(name, verdict)], vec![]),
+                "{to}"
+            );
+        }
+        assert_eq!(
+            problems(&settings_of(&HEALTHY_INFO.replace("maxmemory:0", "maxmemory:1251"), &FSYNC_ALWAYS)),
+            []
+        );
+        let stopping = [FSYNC_ALWAYS[0], ("stop-writes-on-bgsave-error", "yes"), ("save", "3600 1")];
+        let stopped = settings_of(&HEALTHY_INFO.replace("bgsave_status:ok", "bgsave_status:err"), &stopping);
+        assert_eq!(problems(&stopped), [("snapshots", Verdict::Fault)]);
+    }
+
+    #[test]
+    fn failover_requires_replicas() {
+        let alone = ServerSettings { has_failover: true, ..settings_of(HEALTHY_INFO, &FSYNC_ALWAYS) };
+        assert_eq!(problems(&alone), [("replicas", Verdict::Warning)]);
+        let with = |line: &str, least: &str| {
+            let info = HEALTHY_INFO.replace("connected_slaves:0", &format!("connected_slaves:1\r\n{line}"));
+            settings_of(&info, &[FSYNC_ALWAYS[0], ("min-replicas-to-write", least)])
+        };
+        let online = "slave0:ip=10.0.0.1,port=6379,state=online,offset=1,lag=1";
+        assert_eq!(problems(&with(online, "1")), []);
+        assert_eq!(with(online, "1").data_loss_reasons(), [""; 0]);
+        assert_eq!(problems(&with(online, "0")), [("replicas", Verdict::Warning)]);
+        assert_eq!(with(online, "0").data_loss_reasons().len(), 1);
+        for (line, told) in [
+            (online.replace("lag=1", "lag=11"), "10.0.0.1:6379 was not heard for 11 s"),
+            (online.replace("online", "wait_bgsave"), "has not got everything yet (wait_bgsave)"),
+        ] {
+            let finding = with(&line, "1").check_replicas();
+            assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
+        }
+    }
+}

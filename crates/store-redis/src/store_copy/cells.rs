@@ -1,0 +1,159 @@
+//! Cells of copied rows: conversion, and reading them in sequence.
+
+use std::vec::IntoIter;
+
+use pointsman_core::{EventId, TaskSeq, Tenant, Timestamp};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::transfer::{Cell, Row, Section};
+
+/// Conversion into a cell.
+pub(super) trait IntoCell {
+    fn into_cell(self) -> Cell;
+}
+
+/// Builds a row of cells.
+macro_rules! copy_row {
+    ($($cell:expr),+ $(,)?) => { vec![$($crate::store_copy::cells::IntoCell::into_cell($cell)),+] };
+}
+pub(super) use copy_row;
+
+impl IntoCell for i64 {
+    fn into_cell(self) -> Cell {
+        Cell::Number(self)
+    }
+}
+
+impl IntoCell for u32 {
+    fn into_cell(self) -> Cell {
+        Cell::Number(self.into())
+    }
+}
+
+impl IntoCell for bool {
+    fn into_cell(self) -> Cell {
+        Cell::Number(self.into())
+    }
+}
+
+impl IntoCell for Timestamp {
+    fn into_cell(self) -> Cell {
+        Cell::Number(self.micros())
+    }
+}
+
+impl IntoCell for EventId {
+    fn into_cell(self) -> Cell {
+        Cell::Number(self.as_i64())
+    }
+}
+
+impl IntoCell for TaskSeq {
+    fn into_cell(self) -> Cell {
+        Cell::Number(self.0)
+    }
+}
+
+impl IntoCell for &str {
+    fn into_cell(self) -> Cell {
+        Cell::Text(self.into())
+    }
+}
+
+impl IntoCell for String {
+    fn into_cell(self) -> Cell {
+        Cell::Text(self)
+    }
+}
+
+impl IntoCell for Vec<u8> {
+    fn into_cell(self) -> Cell {
+        Cell::Bytes(self)
+    }
+}
+
+impl<T: IntoCell> IntoCell for Option<T> {
+    fn into_cell(self) -> Cell {
+        self.map_or(Cell::Null, IntoCell::into_cell)
+    }
+}
+
+/// Reads the cells of a row in sequence.
+#[derive(Debug)]
+pub(super) struct RowCells {
+    section: Section,
+    cells: IntoIter<Cell>,
+}
+
+impl RowCells {
+    pub(super) fn new(section: Section, row: Row) -> Result<Self> {
+        if row.len() != section.columns().len() {
+            return Err(Fault::damaged(format!("a row of {section} that has other columns")));
+        }
+        Ok(Self { section, cells: row.into_iter() })
+    }
+
+    fn next_cell(&mut self) -> Cell {
+        self.cells.next().unwrap_or(Cell::Null)
+    }
+
+    fn wrong_type_fault(&self) -> Fault {
+        Fault::damaged(format!("a row of {} holds something else than its column", self.section))
+    }
+
+    pub(super) fn optional_number(&mut self) -> Result<Option<i64>> {
+        match self.next_cell() {
+            Cell::Number(number) => Ok(Some(number)),
+            Cell::Null => Ok(None),
+            Cell::Text(_) | Cell::Bytes(_) => Err(self.wrong_type_fault()),
+        }
+    }
+
+    pub(super) fn number(&mut self) -> Result<i64> {
+        self.optional_number()?.ok_or_else(|| self.wrong_type_fault())
+    }
+
+    /// Reads a number that must fit its type.
+    pub(super) fn bounded_number<T: TryFrom<i64>>(&mut self) -> Result<T> {
+        let number = self.number()?;
+        T::try_from(number).map_err(|_| self.wrong_type_fault())
+    }
+
+    pub(super) fn flag(&mut self) -> Result<bool> {
+        Ok(self.number()? != 0)
+    }
+
+    pub(super) fn optional_text(&mut self) -> Result<Option<String>> {
+        match self.next_cell() {
+            Cell::Text(text) => Ok(Some(text)),
+            Cell::Null => Ok(None),
+            Cell::Number(_) | Cell::Bytes(_) => Err(self.wrong_type_fault()),
+        }
+    }
+
+    pub(super) fn text(&mut self) -> Result<String> {
+        self.optional_text()?.ok_or_else(|| self.wrong_type_fault())
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
+        match self.next_cell() {
+            Cell::Bytes(bytes) => Ok(bytes),
+            Cell::Null | Cell::Number(_) | Cell::Text(_) => Err(self.wrong_type_fault()),
+        }
+    }
+
+    pub(super) fn time(&mut self) -> Result<Timestamp> {
+        self.number().map(Timestamp::from_micros)
+    }
+
+    pub(super) fn optional_time(&mut self) -> Result<Option<Timestamp>> {
+        Ok(self.optional_number()?.map(Timestamp::from_micros))
+    }
+
+    pub(super) fn optional_event(&mut self) -> Result<Option<EventId>> {
+        Ok(self.optional_number()?.map(EventId::from_i64))
+    }
+
+    pub(super) fn tenant(&mut self) -> Result<Tenant> {
+        Tenant::new(self.text()?).map_err(Fault::damaged)
+    }
+}

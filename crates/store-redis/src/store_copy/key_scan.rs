@@ -1,0 +1,167 @@
+//! Scans for keys without an index: outboxes, live nodes, keys of other stores. They
+//! are found by their names.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_store::error::Result;
+
+use super::RedisStoreCopy;
+use crate::connection::{CommandArgs, args};
+use crate::outbox::orphaned::{self, ObjectNames};
+use crate::overlay::{decode_list, decode_strings};
+use crate::reader::decode_server_time;
+
+/// Key that every store has.
+const STORE_STATE_KEY: &str = "pointsman:point";
+/// A node with a heartbeat within this time is live.
+const NODE_ALIVE_WINDOW: Duration = Duration::from_secs(60);
+/// COUNT of each SCAN.
+const SCAN_COUNT: &str = "1000";
+
+impl RedisStoreCopy {
+    /// Calls `found` with all keys of a pattern and type except those of other stores, in batches. A key may occur
+    /// twice.
+    pub(super) fn for_each_key(
+        &self,
+        form: &str,
+        kind: Option<&str>,
+        found: &mut dyn FnMut(CommandArgs) -> Result<()>,
+    ) -> Result<()> {
+        let others = self.other_store_prefixes()?;
+        self.scan_keys(form, kind, &mut |mut keys| {
+            keys.retain(|key| !others.iter().any(|other| key.starts_with(other)));
+            if keys.is_empty() { Ok(()) } else { found(keys) }
+        })
+    }
+
+    /// Returns the prefixes of other stores among our keys: this store may have no prefix.
+    fn other_store_prefixes(&self) -> Result<&CommandArgs> {
+        if let Some(known) = self.other_prefixes.get() {
+            return Ok(known);
+        }
+        let (own, mut others) = (self.keys().with_prefix(""), CommandArgs::new());
+        self.scan_keys(&format!("*{STORE_STATE_KEY}"), Some("string"), &mut |keys| {
+            let prefixes = keys.iter().filter_map(|key| key.strip_suffix(STORE_STATE_KEY.as_bytes()));
+            others.extend(prefixes.filter(|prefix| *prefix != own).map(<[u8]>::to_vec));
+            Ok(())
+        })?;
+        Ok(self.other_prefixes.get_or_init(|| others))
+    }
+
+    fn scan_keys(
+        &self,
+        form: &str,
+        kind: Option<&str>,
+        found: &mut dyn FnMut(CommandArgs) -> Result<()>,
+    ) -> Result<()> {
+        let mut cursor = b"0".to_vec();
+        loop {
+            let mut scan =
+                args!["SCAN", cursor, "MATCH", self.keys().scan_pattern(form), "COUNT", SCAN_COUNT];
+            if let Some(kind) = kind {
+                scan.extend(args!["TYPE", kind]);
+            }
+            let mut answer = decode_list(self.execute(scan)?)?;
+            let keys = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?;
+            cursor = decode_strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
+            if !keys.is_empty() {
+                found(keys)?;
+            }
+            if cursor == b"0" {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Counts the events in outboxes or in flight.
+    pub(super) fn count_outbox_events(&self) -> Result<u64> {
+        let (mut lists, mut events) = (HashSet::new(), 0);
+        for form in ["*:events", "event.worker:*:event"] {
+            self.for_each_key(form, Some("list"), &mut |keys| {
+                let keys = keys.into_iter().filter(|key| lists.insert(key.clone()));
+                let lengths: Vec<CommandArgs> = keys.map(|key| args!["LLEN", key]).collect();
+                events += self.sum_replies(&lengths)?;
+                Ok(())
+            })?;
+        }
+        Ok(events)
+    }
+
+    /// Finds orphaned objects, whose events no running node would journal.
+    pub(super) fn find_orphaned_objects(&self) -> Result<ObjectNames> {
+        let line = decode_strings(self.execute(args![
+            "LRANGE",
+            self.keys().with_prefix("objects.with.events"),
+            "0",
+            "-1"
+        ])?)?;
+        let (line, mut strays) = (HashSet::<Vec<u8>>::from_iter(line), ObjectNames::new());
+        self.for_each_key(orphaned::OUTBOX_KEY_PATTERN, None, &mut |keys| {
+            let objects = keys
+                .iter()
+                .filter_map(|key| orphaned::object_of_outbox_key(self.keys().without_prefix(key)?));
+            let outside: ObjectNames = objects.filter(|object| !line.contains(object)).collect();
+            for question in orphaned::orphaned_objects_commands(self.keys(), &outside) {
+                strays.extend(decode_strings(self.execute(question)?)?);
+            }
+            Ok(())
+        })?;
+        Ok(strays)
+    }
+
+    /// Counts the set-aside entries.
+    pub(super) fn count_set_aside(&self) -> Result<u64> {
+        self.sum_replies(&[args!["LLEN", self.keys().with_prefix("events.set.aside")]])
+    }
+
+    /// Lists nodes with a heartbeat within the last minute, by the clock of the server.
+    pub(super) fn list_live_nodes(&self) -> Result<Vec<String>> {
+        let now = Timestamp::from_micros(decode_server_time(self.execute(args!["TIME"])?)?);
+        let nodes = self.overlay().read_all_nodes(false)?;
+        let living = nodes.into_iter().filter(|node| !node.gone && node.heard > now.minus(NODE_ALIVE_WINDOW));
+        Ok(living.map(|node| node.name).collect())
+    }
+
+    /// Finds a key that a store would write, where there is no store. Outbox keys do not count.
+    pub(super) fn find_foreign_key(&self) -> Result<Option<String>> {
+        let mut strange = None;
+        self.for_each_key("*", None, &mut |keys| {
+            let is_strange = |key: &Vec<u8>| {
+                let name = self.keys().without_prefix(key).map(String::from_utf8_lossy);
+                name.is_some_and(|name| is_store_key(&name))
+            };
+            strange = strange.take().or_else(|| keys.into_iter().find(is_strange));
+            Ok(())
+        })?;
+        Ok(strange.map(|key| String::from_utf8_lossy(&key).into_owned()))
+    }
+}
+
+/// Returns whether a key belongs to a store. The write lock does not count: it may exist before the store.
+fn is_store_key(name: &str) -> bool {
+    const NAMED: [&str; 4] =
+        ["next.event.id", "events.set.aside", "sync_tasks_priority_queue", "sync_tasks_sequence"];
+    const BEGINS: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
+    const ENDS: [&str; 2] = [":last.event.id", ":event.worker"];
+    !name.starts_with("pointsman:turn")
+        && (NAMED.contains(&name)
+            || BEGINS.iter().any(|begin| name.starts_with(begin))
+            || ENDS.iter().any(|end| name.ends_with(end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outbox_keys_do_not_count_as_a_store() {
+        for name in ["order:1:events", "objects.with.events", "session:1", "pointsman:turn", "sync_tasks"] {
+            assert!(!is_store_key(name), "{name}");
+        }
+        for name in ["pointsman:point", "order:1:last.event.id", "next.event.id", "sync_tasks#a:logs"] {
+            assert!(is_store_key(name), "{name}");
+        }
+    }
+}

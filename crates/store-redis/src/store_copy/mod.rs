@@ -1,0 +1,221 @@
+//! Redis as source or target of a store copy.
+//!
+//! A page is written in a normal transaction together with the progress note, through the tables, so that
+//! all indexes and documented keys exist as if a node had written them. Reads follow the indexes that
+//! the tables maintain, in chunks. There are no snapshots: the last commit version shows whether a peer has written.
+//!
+//! - `cells.rs` and `columns.rs` convert rows.
+//! - `read.rs` reads small tables and index ranges, `journal.rs` events, `tasks.rs` tasks, `attempts_and_logs.rs` attempts
+//!   and logs, `objects.rs` objects; `write.rs` writes all of them.
+//! - `key_scan.rs` scans for outboxes, live nodes and keys of other stores.
+
+mod attempts_and_logs;
+mod cells;
+mod columns;
+mod journal;
+mod key_scan;
+mod objects;
+mod read;
+mod tasks;
+mod write;
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pointsman_core::store::{self, StoreError};
+use pointsman_store::commits::Point;
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::transfer::{Movable, NOTE, NotReady, Page, Place, Row, Section};
+use redis::Value;
+
+use self::journal::ExpiredEventCounts;
+use self::objects::CollectedPartition;
+use crate::connect::Endpoint;
+use crate::connection::{BlockingConnection, CommandArgs};
+use crate::error::{self, OpenError};
+use crate::keys::Keys;
+use crate::outbox::orphaned::{self, ObjectNames};
+use crate::overlay::{TransactionOverlay, decode_integer, decode_optional_bytes};
+use crate::reader::{decode_store_state, read_store_state_command};
+use crate::store_state::StoreState;
+use crate::tables::RedisTables;
+use crate::{check_layout, initial_texts};
+
+/// Maximum number of objects named in a message.
+const MAX_LISTED_OBJECTS: usize = 3;
+
+/// A store on Redis that is copied, while no node uses it.
+pub struct RedisStoreCopy {
+    tables: RedisTables,
+    /// The last commit when it was opened, or the last own commit.
+    last_commit: Point,
+    cached_counts: CachedCounts,
+    /// The collected partition of objects.
+    read_ahead: Option<CollectedPartition>,
+    /// Prefixes of other stores among our keys.
+    other_prefixes: OnceCell<CommandArgs>,
+}
+
+/// Expensive counts, cached until something is written.
+#[derive(Debug, Default)]
+struct CachedCounts {
+    rows_by_section: HashMap<Section, u64>,
+    expired_events: Option<ExpiredEventCounts>,
+    external_objects: Option<u64>,
+}
+
+/// Role of the store in the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopyRole {
+    Source,
+    Target,
+}
+
+impl RedisStoreCopy {
+    /// Opens a store as the source; no node may use it.
+    pub fn source(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
+        Self::open(url, CopyRole::Source)
+    }
+
+    /// Opens a store as the target, and creates it if there is none; no node may use it.
+    pub fn target(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
+        Self::open(url, CopyRole::Target)
+    }
+
+    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, NotReady<OpenError>> {
+        let endpoint = Arc::new(Endpoint::parse(url)?);
+        let (at, place) = (endpoint.to_string(), endpoint.display_location());
+        let failed = |fault: Fault| error::open_error_from_fault(&place, fault);
+        let tables =
+            RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
+        let (last_commit, cached_counts, other_prefixes) =
+            (Point::default(), CachedCounts::default(), OnceCell::new());
+        let mut store = Self { tables, last_commit, cached_counts, read_ahead: None, other_prefixes };
+        if store.is_store_missing().map_err(failed)? {
+            if role == CopyRole::Source {
+                return Err(NotReady::NoStore(at));
+            }
+            if let Some(key) = store.find_foreign_key().map_err(failed)? {
+                return Err(OpenError::ForeignKey { address: place, key }.into());
+            }
+            store.tables.create_store(&initial_texts()).map_err(failed)?;
+        }
+        check_layout(&store.tables, &place)?;
+        let nodes = store.list_live_nodes().map_err(failed)?;
+        if !nodes.is_empty() {
+            return Err(NotReady::InUse { at, nodes: nodes.join(", ") });
+        }
+        store.last_commit = store.read_store_state().map_err(failed)?.commit_version;
+        let events = if role == CopyRole::Source { store.count_outbox_events().map_err(failed)? } else { 0 };
+        if events > 0 {
+            let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
+            let strays = store.find_orphaned_objects().map_err(failed)?;
+            if strays.is_empty() {
+                return Err(NotReady::Undrained { at, events });
+            }
+            let command =
+                orphaned::enqueue_objects_command(&endpoint.redis_cli_blocking(), store.keys(), &strays);
+            return Err(NotReady::Stray { at, events, objects: list_object_names(&strays), command });
+        }
+        Ok(store)
+    }
+
+    fn overlay(&self) -> &TransactionOverlay {
+        &self.tables.overlay
+    }
+
+    fn keys(&self) -> &Keys {
+        &self.tables.overlay.keys
+    }
+
+    fn execute(&self, args: CommandArgs) -> Result<Value> {
+        self.overlay().connection.execute(args)
+    }
+
+    /// Returns the sum of the integer replies.
+    fn sum_replies(&self, commands: &[CommandArgs]) -> Result<u64> {
+        let answers =
+            if commands.is_empty() { vec![] } else { self.overlay().connection.execute_all(commands)? };
+        let mut sum = 0;
+        for answer in answers {
+            sum += decode_integer(answer)?.unsigned_abs();
+        }
+        Ok(sum)
+    }
+
+    fn is_store_missing(&self) -> Result<bool> {
+        Ok(decode_optional_bytes(self.execute(read_store_state_command(self.overlay()))?)?.is_none())
+    }
+
+    /// Reads the store state.
+    fn read_store_state(&self) -> Result<StoreState> {
+        decode_store_state(self.execute(read_store_state_command(self.overlay()))?)
+    }
+
+    /// Reads the progress note. It is called first after both stores are open, so the prefixes of other stores are read again.
+    fn read_copy_note(&mut self) -> Result<Option<String>> {
+        self.other_prefixes = OnceCell::new();
+        self.overlay().clear();
+        self.overlay().read_text(NOTE)
+    }
+
+    fn is_still_unchanged(&self) -> Result<bool> {
+        Ok(self.read_store_state()?.commit_version == self.last_commit && self.count_outbox_events()? == 0)
+    }
+}
+
+/// Formats the names of objects, of which only the first are listed.
+fn list_object_names(objects: &ObjectNames) -> String {
+    let names: Vec<_> =
+        objects.iter().take(MAX_LISTED_OBJECTS).map(|name| String::from_utf8_lossy(name)).collect();
+    match objects.len().saturating_sub(MAX_LISTED_OBJECTS) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// Converts a fault into the error of the store API.
+fn to_store_error(fault: Fault) -> StoreError {
+    error::store_error_from_fault(&fault)
+}
+
+impl Movable for RedisStoreCopy {
+    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
+        self.count_rows(section).map_err(to_store_error)
+    }
+
+    fn read(&mut self, section: Section, after: Option<&Place>) -> store::Result<Page> {
+        self.read_rows(section, after).map_err(to_store_error)
+    }
+
+    fn waiting(&mut self) -> store::Result<u64> {
+        self.count_outbox_events().map_err(to_store_error)
+    }
+
+    fn set_aside(&mut self) -> store::Result<u64> {
+        self.count_set_aside().map_err(to_store_error)
+    }
+
+    fn is_unchanged(&mut self) -> store::Result<bool> {
+        self.is_still_unchanged().map_err(to_store_error)
+    }
+
+    fn note(&mut self) -> store::Result<Option<String>> {
+        self.read_copy_note().map_err(to_store_error)
+    }
+
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
+        self.write_page(section, rows, note).map_err(to_store_error)
+    }
+
+    fn finish(&mut self) -> store::Result<bool> {
+        self.finish_copy().map_err(to_store_error)
+    }
+}
+
+impl std::fmt::Debug for RedisStoreCopy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RedisStoreCopy")
+    }
+}

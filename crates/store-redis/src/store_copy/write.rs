@@ -1,0 +1,348 @@
+//! Writes rows: a page and its progress note in one transaction.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use pointsman_core::fire::Fire;
+use pointsman_core::store::{Deed, Idempotency};
+use pointsman_core::task::{LogLine, QueueOf};
+use pointsman_core::{EventId, TaskId, TaskSeq, Timestamp};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::row::{AttemptRow, Counts, Object, ScheduleRow, end_of};
+use pointsman_store::tables::{Counters, Tables};
+use pointsman_store::transfer::{NOTE, Row, Section};
+use serde_json::value::RawValue;
+
+use super::cells::RowCells;
+use super::columns::{
+    decode_active_task_row, decode_archived_task_row, decode_ended_order_row, decode_event_row,
+    decode_log_line_row, decode_order_row, decode_rule_row,
+};
+use super::read::{RawChain, RawHandler};
+use super::{CachedCounts, RedisStoreCopy};
+use crate::codec::MemberBuilder;
+use crate::connection::args;
+use crate::error::commit_refused;
+use crate::keys::{Index, Table, bucket_and_field};
+use crate::memory_usage::MemoryUsage;
+use crate::overlay::{ScanOrder, decode_text_reply};
+use crate::rows::{self, JournaledEvent, NodeRow};
+use crate::store_state::StoreState;
+use crate::tables::schedules::StoredSchedule;
+
+const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+/// Number of an expired event that is still stored.
+const NO_EVENT_NUMBER: i64 = -1;
+
+impl RedisStoreCopy {
+    pub(super) fn write_page(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<bool> {
+        self.check_memory()?;
+        self.run_in_transaction(|store| {
+            store.write_rows(section, rows)?;
+            store.overlay().write_row(Table::Texts, NOTE, note.into());
+            Ok(())
+        })
+    }
+
+    /// Finishes the copy: sets derived counters and deletes the progress note.
+    pub(super) fn finish_copy(&mut self) -> Result<bool> {
+        self.run_in_transaction(|store| {
+            let next_due = store.tables.earliest_due()?;
+            store.tables.update_store_state(|store_state| store_state.counters.next_due = next_due);
+            store.overlay().delete_row(Table::Texts, NOTE);
+            Ok(())
+        })
+    }
+
+    /// Runs `write` in a transaction; returns false without writing if a peer has committed.
+    fn run_in_transaction(&mut self, write: impl FnOnce(&Self) -> Result<()>) -> Result<bool> {
+        if !self.tables.begin_copy_page(self.last_commit)? {
+            return Ok(false);
+        }
+        let committed = write(self).and_then(|()| self.tables.commit_copy_page());
+        match committed {
+            Ok(point) => self.last_commit = point,
+            Err(fault) => {
+                self.tables.roll_back();
+                return Err(fault);
+            }
+        }
+        (self.cached_counts, self.read_ahead) = (CachedCounts::default(), None);
+        Ok(true)
+    }
+
+    /// Commits are allowed even if memory is full, so that nodes can process stored work. A copy must check by itself.
+    fn check_memory(&self) -> Result<()> {
+        let info = decode_text_reply(self.execute(args!["INFO", "memory"])?)?;
+        match MemoryUsage::parse(&info).describe_full() {
+            Some(reason) => Err(commit_refused(reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn write_rows(&self, section: Section, rows: Vec<Row>) -> Result<()> {
+        let mut cells = rows.into_iter().map(|row| RowCells::new(section, row));
+        match section {
+            Section::Counters => cells.try_for_each(|row| self.write_counters(row?)),
+            Section::Texts => cells.try_for_each(|row| self.write_text(Table::Texts, row?)),
+            Section::Handlers => cells.try_for_each(|row| self.write_handler(row?)),
+            Section::Queues => cells.try_for_each(|row| self.write_queue(row?)),
+            Section::Chains => cells.try_for_each(|row| self.write_chain(row?)),
+            Section::Rules => cells.try_for_each(|row| self.tables.put_rule(&decode_rule_row(row?)?)),
+            Section::Files => cells.try_for_each(|row| self.write_text(Table::FileDigests, row?)),
+            Section::Nodes => cells.try_for_each(|row| self.write_node(row?)),
+            Section::Schedules => cells.try_for_each(|row| self.write_schedule(row?)),
+            Section::Journal => cells.try_for_each(|row| self.write_event(row?)),
+            Section::Objects => cells.try_for_each(|row| self.write_object(row?)),
+            Section::Tasks => {
+                self.prefetch_queue_names()?;
+                cells.try_for_each(|row| self.write_task(row?))
+            }
+            Section::Orders => cells.try_for_each(|row| self.write_order(row?)),
+            Section::EndedOrders => {
+                cells.try_for_each(|row| self.tables.put_ended_order(&decode_ended_order_row(row?)?))
+            }
+            Section::History => {
+                self.prefetch_queue_names()?;
+                cells.try_for_each(|row| self.tables.insert_ended(&decode_archived_task_row(row?)?))
+            }
+            Section::Attempts => cells.try_for_each(|row| self.write_attempt(row?)),
+            Section::Logs => self.write_log_lines(cells),
+            Section::Answers => cells.try_for_each(|row| self.write_idempotency_record(row?)),
+            Section::Fires => cells.try_for_each(|row| self.write_fire(row?)),
+            Section::Deeds => cells.try_for_each(|row| self.write_audit_entry(row?)),
+            Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => {
+                Err(Fault::damaged(format!("no place for {section}")))
+            }
+        }
+    }
+
+    /// Writes the counters; numbers of events, queues and audit entries are counted as their rows arrive.
+    fn write_counters(&self, mut row: RowCells) -> Result<()> {
+        let (realm, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
+        let (last, forgotten) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
+        let (unseen, _journaled) = (row.number()?, row.number()?);
+        let counters = Counters {
+            last_event: last,
+            forgotten,
+            tasks: row.number()?,
+            fences: row.number()?,
+            objects: row.number()?,
+            orders: 0,
+            journaled: unseen,
+            ended: row.number()?,
+            next_due: None,
+        };
+        let nodes = row.number()?;
+        for (name, number) in [("realm", realm), ("salt", salt)] {
+            self.overlay().write_row(Table::Texts, name, number.to_string().into_bytes());
+        }
+        self.tables.update_store_state(|store_state| {
+            *store_state = StoreState {
+                counters,
+                last_node: nodes,
+                last_queue: 0,
+                last_audit_entry: 0,
+                ..store_state.clone()
+            };
+        });
+        self.delete_journal_remains()?;
+        if unseen > 0 {
+            self.overlay().add_member(
+                Index::EventNumberSamples,
+                MemberBuilder::from_i64(unseen).push_i64(forgotten.as_i64()).finish(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Deletes the journal of an empty target: expired events may still be stored.
+    fn delete_journal_remains(&self) -> Result<()> {
+        for mark in self.overlay().read_members(
+            &Index::EventNumberSamples,
+            UNBOUNDED,
+            ScanOrder::Ascending,
+            usize::MAX,
+        )? {
+            self.overlay().remove_member(Index::EventNumberSamples, mark);
+        }
+        self.overlay().add_command(args![
+            "DEL",
+            self.keys().journal_key(),
+            self.keys().index_key(&Index::CausedEvents)
+        ]);
+        Ok(())
+    }
+
+    fn write_text(&self, table: Table, mut row: RowCells) -> Result<()> {
+        self.overlay().write_row(table, row.text()?, row.text()?.into_bytes());
+        Ok(())
+    }
+
+    fn write_handler(&self, mut row: RowCells) -> Result<()> {
+        let (id, _name, def, defined) = (row.number()?.to_string(), row.text()?, row.text()?, row.flag()?);
+        let (pace, gaps) = (row.text()?, row.text()?);
+        self.overlay().write_row(
+            Table::Handlers,
+            &id,
+            rows::encode_json(&RawHandler { def: raw_json(def)?, defined })?,
+        );
+        if !pace.is_empty() {
+            self.overlay().write_row(Table::RateLimiters, &id, pace.into_bytes());
+        }
+        self.overlay().write_row(Table::HandlerGaps, &id, gaps.into_bytes());
+        Ok(())
+    }
+
+    fn write_queue(&self, mut row: RowCells) -> Result<()> {
+        let (id, handler, tenant) = (row.number()?, row.number()?, row.tenant()?);
+        let of = QueueOf::read(&row.text()?).map_err(Fault::damaged)?;
+        let counts = Counts {
+            ready: row.number()?,
+            waiting: row.number()?,
+            scheduled: row.number()?,
+            running: row.number()?,
+            halted: row.number()?,
+            missing: row.number()?,
+        };
+        self.overlay().write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, &tenant, &of));
+        self.overlay().write_row(Table::QueueCounts, id.to_string(), rows::encode_counts(&counts));
+        self.tables.update_store_state(|store_state| store_state.last_queue = store_state.last_queue.max(id));
+        Ok(())
+    }
+
+    fn write_chain(&self, mut row: RowCells) -> Result<()> {
+        let (path, chain, defined, state) = (row.text()?, row.text()?, row.flag()?, row.text()?);
+        let entry = RawChain { chain: raw_json(chain)?, defined, state: raw_json(state)? };
+        self.overlay().write_row(Table::Chains, &path, rows::encode_json(&entry)?);
+        if let Some(after) = row.optional_number()? {
+            self.overlay().write_row(Table::PendingChainUpdates, &path, after.to_string().into_bytes());
+        }
+        Ok(())
+    }
+
+    fn write_node(&self, mut row: RowCells) -> Result<()> {
+        let (id, name, joined) = (row.number()?, row.text()?, row.number()?);
+        let (heard, gone, abilities) = (row.number()?, row.flag()?, row.text()?);
+        let packed = NodeRow {
+            name: &name,
+            joined,
+            last_heartbeat: heard,
+            has_left: gone,
+            capabilities_json: &abilities,
+        }
+        .encode();
+        self.overlay().write_row(Table::Nodes, id.to_string(), packed);
+        Ok(())
+    }
+
+    fn write_schedule(&self, mut row: RowCells) -> Result<()> {
+        let (name, expression, settled) = (row.text()?, row.text()?, row.time()?);
+        let (unmet, last_event, named) = (row.optional_time()?, row.optional_event()?, row.time()?);
+        let entry = StoredSchedule { row: ScheduleRow { expression, settled, unmet, named }, last_event };
+        self.overlay().write_row(Table::Schedules, name, entry.encode());
+        Ok(())
+    }
+
+    fn write_event(&self, row: RowCells) -> Result<()> {
+        let JournaledEvent { event, first_task, task_count: tasks } = decode_event_row(row)?;
+        let mut number = NO_EVENT_NUMBER;
+        self.tables.update_store_state(|StoreState { counters, .. }| {
+            if event.id > counters.forgotten {
+                counters.journaled += 1;
+                number = counters.journaled;
+            }
+        });
+        let tasks = usize::try_from(tasks).map_err(Fault::damaged)?;
+        self.tables.insert_event(&event, number, first_task, tasks)
+    }
+
+    fn write_object(&self, mut row: RowCells) -> Result<()> {
+        let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
+        let (last, sent) = (EventId::from_i64(row.number()?), Object::decode_sent(&row.bytes()?));
+        let checked = EventId::from_i64(row.number()?);
+        self.tables.insert_object(&tenant, &key, &Object { number, last, sent }, checked);
+        Ok(())
+    }
+
+    fn write_task(&self, row: RowCells) -> Result<()> {
+        let (live, due) = decode_active_task_row(row)?;
+        self.tables.insert_task(&live)?;
+        if due != live.due() {
+            let (bucket, field) = bucket_and_field(live.seq);
+            self.overlay().write_row(
+                Table::ActiveTasks(bucket),
+                field,
+                rows::encode_active_task_with_due(&live, due),
+            );
+        }
+        Ok(())
+    }
+
+    fn write_order(&self, row: RowCells) -> Result<()> {
+        let numbered = decode_order_row(row)?;
+        self.tables.insert_order(numbered.n, &numbered.order)?;
+        self.tables.update_store_state(|StoreState { counters, .. }| {
+            counters.orders = counters.orders.max(numbered.n);
+        });
+        Ok(())
+    }
+
+    fn write_attempt(&self, mut row: RowCells) -> Result<()> {
+        let (task, number) = (TaskSeq(row.number()?), row.bounded_number()?);
+        let (started, ended, end) = (row.time()?, row.time()?, end_of(row.number()?)?);
+        let error = row.optional_text()?;
+        self.tables.put_attempt(&AttemptRow { task, number, started, ended, end, error: error.as_deref() })
+    }
+
+    /// Writes log lines, which arrive ordered by task and number.
+    fn write_log_lines(&self, rows: impl Iterator<Item = Result<RowCells>>) -> Result<()> {
+        let mut logs: BTreeMap<TaskSeq, Vec<LogLine>> = BTreeMap::new();
+        for row in rows {
+            let (task, line) = decode_log_line_row(row?)?;
+            logs.entry(task).or_default().push(line);
+        }
+        let tasks: Vec<TaskSeq> = logs.keys().copied().collect();
+        let keys = self.read_log_keys(&tasks)?;
+        for (task, lines) in logs {
+            let key = keys.get(&task);
+            let key = key.ok_or_else(|| Fault::damaged(format!("a log of no task {}", task.0)))?;
+            self.tables.write_log_lines(key, lines)?;
+        }
+        Ok(())
+    }
+
+    fn write_idempotency_record(&self, mut row: RowCells) -> Result<()> {
+        let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
+        let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an answer"))?;
+        let (answer, at) = (row.text()?, row.time()?);
+        self.tables.put_answer(&Idempotency { tenant, key, digest }, &answer, at)
+    }
+
+    fn write_fire(&self, mut row: RowCells) -> Result<()> {
+        let (schedule, planned, at) = (row.text()?, row.time()?, row.time()?);
+        let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
+        let (event, task) = (row.optional_event()?, row.optional_text()?);
+        let task = task.map(|task| TaskId::from_text(&task));
+        self.tables.write_fire_row(&schedule, &Fire { planned, at, outcome, event, task })
+    }
+
+    fn write_audit_entry(&self, mut row: RowCells) -> Result<()> {
+        let (n, at): (i64, Timestamp) = (row.number()?, row.time()?);
+        let (by, action, what, detail) = (row.text()?, row.text()?, row.text()?, row.text()?);
+        self.overlay().write_row(
+            Table::AuditEntries,
+            n.to_string(),
+            rows::encode_audit_entry(&Deed { at, by, action, what, detail }),
+        );
+        self.tables.update_store_state(|store_state| {
+            store_state.last_audit_entry = store_state.last_audit_entry.max(n)
+        });
+        Ok(())
+    }
+}
+
+/// Wraps JSON without changing it.
+fn raw_json(json: String) -> Result<Box<RawValue>> {
+    RawValue::from_string(json).map_err(Fault::damaged)
+}

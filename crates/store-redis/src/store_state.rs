@@ -1,0 +1,162 @@
+//! The store state in `pointsman:point`, and the records of commits in `pointsman:told` and
+//! `pointsman:touched`.
+
+use pointsman_core::journal::Extent;
+use pointsman_store::commits::{Commit, Point, since};
+use pointsman_store::error::Result;
+use pointsman_store::tables::Counters;
+
+use crate::codec::{RowDecoder, RowEncoder};
+use crate::overlay::InvalidationRecord;
+use crate::rows::{decode_counters, encode_counters};
+
+/// Error if the store disappeared while it was open.
+pub(crate) const STORE_MISSING: &str = "the store is gone from Redis, as after FLUSHALL or a start without the append-only file; restore \
+    a backup, or start the nodes again with an empty store";
+
+/// Size of an encoded commit version, with which the store state and all commit records start.
+pub(crate) const COMMIT_VERSION_BYTES: usize = 16;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoreState {
+    pub(crate) commit_version: Point,
+    /// Incremented by each change of handlers, chains, rules or nodes.
+    pub(crate) registry_version: i64,
+    pub(crate) counters: Counters,
+    /// The last assigned numbers.
+    pub(crate) last_queue: i64,
+    pub(crate) last_node: i64,
+    pub(crate) last_audit_entry: i64,
+}
+
+impl StoreState {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut row = RowDecoder::new(bytes);
+        Ok(Self {
+            commit_version: decode_commit_version(&mut row)?,
+            registry_version: row.varint()?,
+            last_queue: row.varint()?,
+            last_node: row.varint()?,
+            last_audit_entry: row.varint()?,
+            counters: decode_counters(&mut row)?,
+        })
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let packed = start_row_with_commit_version(self.commit_version)
+            .varint(self.registry_version)
+            .varint(self.last_queue)
+            .varint(self.last_node)
+            .varint(self.last_audit_entry);
+        encode_counters(&self.counters, packed).finish()
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        Extent { head: self.counters.last_event, forgotten: self.counters.forgotten }
+    }
+}
+
+fn start_row_with_commit_version(point: Point) -> RowEncoder {
+    RowEncoder::with_capacity(64).fixed_i64(point.version).fixed_i64(point.mark)
+}
+
+fn decode_commit_version(row: &mut RowDecoder<'_>) -> Result<Point> {
+    Ok(Point { version: row.fixed_i64()?, mark: row.fixed_i64()? })
+}
+
+/// Encodes only a commit version.
+pub(crate) fn encode_commit_version(point: Point) -> Vec<u8> {
+    start_row_with_commit_version(point).finish()
+}
+
+pub(crate) fn encode_commit(commit: &Commit) -> Vec<u8> {
+    let packed = start_row_with_commit_version(commit.point)
+        .optional_varint(commit.changes.as_ref().map(|codes| codes.len() as i64));
+    commit.changes.iter().flatten().fold(packed, |packed, code| packed.varint(*code)).finish()
+}
+
+pub(crate) fn decode_commit(bytes: &[u8]) -> Result<Commit> {
+    let mut row = RowDecoder::new(bytes);
+    let point = decode_commit_version(&mut row)?;
+    let changes = match row.optional_varint()? {
+        Some(count) => Some((0..count).map(|_| row.varint()).collect::<Result<_>>()?),
+        None => None,
+    };
+    Ok(Commit { point, changes })
+}
+
+/// Records of the last commits.
+#[derive(Debug, Default)]
+pub(crate) struct RecentCommits {
+    /// Change records, oldest first.
+    pub(crate) commits: Vec<Commit>,
+    /// Invalidation records of those commits that published one.
+    pub(crate) invalidations: Vec<(Point, InvalidationRecord)>,
+}
+
+impl RecentCommits {
+    /// Returns the invalidation records since a commit; `None` if one of them is missing.
+    pub(crate) fn invalidations_since(&self, known: Point) -> Option<Vec<&InvalidationRecord>> {
+        let of = |commit: &Commit| self.invalidations.iter().find(|(point, _)| *point == commit.point);
+        let later = since(&self.commits, known, |commit| commit.point)?;
+        later.iter().map(|commit| of(commit).map(|(_, invalidations)| invalidations)).collect()
+    }
+}
+
+pub(crate) fn encode_invalidation(point: Point, record: Vec<u8>) -> Vec<u8> {
+    [encode_commit_version(point), record].concat()
+}
+
+pub(crate) fn decode_invalidation(bytes: &[u8]) -> Result<(Point, InvalidationRecord)> {
+    let mut row = RowDecoder::new(bytes);
+    Ok((decode_commit_version(&mut row)?, InvalidationRecord::decode(row)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoded_state_starts_with_its_commit_version() {
+        let point = Point { version: 7, mark: -3 };
+        let counters = Counters { tasks: 9, fences: 1 << 40, ..Counters::default() };
+        let store_state = StoreState {
+            commit_version: point,
+            registry_version: 2,
+            counters,
+            last_queue: 3,
+            last_node: 4,
+            last_audit_entry: 5,
+        };
+        let bytes = store_state.encode();
+        assert_eq!(StoreState::decode(&bytes).unwrap(), store_state);
+        assert_eq!(bytes[..COMMIT_VERSION_BYTES], encode_commit_version(point));
+    }
+
+    #[test]
+    fn invalidations_need_a_record_of_every_commit() {
+        let point = |version| Point { version, mark: version * 3 };
+        let invalidations = |version| {
+            let packed = encode_invalidation(point(version), InvalidationRecord::default().encode().unwrap());
+            decode_invalidation(&packed).unwrap()
+        };
+        let count_since = |known| {
+            let commit = |version| Commit { point: point(version), changes: None };
+            let told = RecentCommits {
+                commits: (known..8).map(commit).collect(),
+                invalidations: [7, 6].map(invalidations).into(),
+            };
+            told.invalidations_since(point(known)).map(|invalidations| invalidations.len())
+        };
+        assert_eq!([4, 5, 6, 7].map(count_since), [None, Some(2), Some(1), Some(0)]);
+    }
+
+    #[test]
+    fn commits_decode_to_the_same_value() {
+        let point = Point { version: 1, mark: 2 };
+        for changes in [None, Some(vec![]), Some(vec![4, 9, 1 << 50])] {
+            let commit = Commit { point, changes };
+            assert_eq!(decode_commit(&encode_commit(&commit)).unwrap(), commit);
+        }
+    }
+}

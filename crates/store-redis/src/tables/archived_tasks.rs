@@ -1,0 +1,75 @@
+//! Tables of archived tasks, attempts and logs.
+
+use pointsman_core::TaskSeq;
+use pointsman_core::task::{LogLine, Task};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::row::{AttemptRow, Past};
+
+use super::RedisTables;
+use crate::connection::{CommandArgs, args, to_arg};
+use crate::keys::{Table, bucket_and_field};
+use crate::{rows, task_indexes};
+
+impl RedisTables {
+    pub(super) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<Past>> {
+        self.overlay.read_archived_task(seq)
+    }
+
+    pub(super) fn add_archived_task(&self, past: &Past) -> Result<()> {
+        let (bucket, field) = bucket_and_field(past.seq);
+        self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(past));
+        for (index, member) in task_indexes::archived_task_entries(past) {
+            self.overlay.add_member(index, member);
+        }
+        self.write_archived_sync_task(past)
+    }
+
+    /// Deletes an archived task; its attempts and its log stay.
+    pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
+        let Some(past) = self.overlay.read_archived_task(seq)? else { return Ok(()) };
+        let (bucket, field) = bucket_and_field(seq);
+        self.overlay.delete_row(Table::ArchivedTasks(bucket), field);
+        for (index, member) in task_indexes::archived_task_entries(&past) {
+            self.overlay.remove_member(index, member);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()> {
+        let table = Table::Attempts(attempt.task);
+        self.overlay.write_row(table, attempt.number.to_string(), rows::encode_attempt(attempt));
+        Ok(())
+    }
+
+    /// Appends log lines. `commit.lua` numbers them, so the end of the log is not read here.
+    pub(super) fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+        match self.read_task_log_key(task)?.filter(|_| !lines.is_empty()) {
+            Some(key) => self.write_log_lines(&key, lines),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends lines to the log at a key.
+    pub(crate) fn write_log_lines(&self, key: &[u8], lines: Vec<LogLine>) -> Result<()> {
+        let mut command: CommandArgs = args!["log", key];
+        for line in lines {
+            let micros = line.time.micros();
+            let seconds = format!("{}.{:06}", micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+            let json = serde_json::to_string(&line).map_err(Fault::damaged)?;
+            command.extend([to_arg(seconds), to_arg(json.strip_prefix('{').unwrap_or(&json))]);
+        }
+        for lines in command.get(2..).unwrap_or_default().chunks(super::MAX_LOG_ARGS) {
+            self.overlay.add_command([&command[..2], lines].concat());
+        }
+        Ok(())
+    }
+
+    /// `sync_tasks#ID:logs` of 002, which all tasks have.
+    pub(super) fn read_task_log_key(&self, seq: TaskSeq) -> Result<Option<Vec<u8>>> {
+        Ok(self.overlay.read_task_id(seq)?.map(|id| self.overlay.keys.task_log_key(&id)))
+    }
+
+    pub(super) fn read_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
+        self.overlay.read_task_with_attempts(seq)
+    }
+}

@@ -1,0 +1,159 @@
+//! The keys of document 002 for external readers: the tasks of sources, the waiting ones, and the history of each
+//! source and collection. They are written together with the tasks and never read here.
+
+use pointsman_core::task::State;
+use pointsman_core::{TaskId, Timestamp};
+use pointsman_store::error::Result;
+use pointsman_store::row::{Live, Past};
+
+use super::RedisTables;
+use crate::connection::{CommandArgs, args, to_arg};
+
+/// Key of the waiting tasks, highest score first.
+const PRIORITY_QUEUE_KEY: &str = "sync_tasks_priority_queue";
+/// Key of the numbers of waiting tasks: among equal scores, the lowest number runs first.
+const TIE_BREAK_KEY: &str = "sync_tasks_sequence";
+
+/// The documented fields of a task.
+struct SyncTask<'t> {
+    id: TaskId,
+    source: String,
+    collection: String,
+    priority: i64,
+    created: Timestamp,
+    started: Option<Timestamp>,
+    finished: Option<Timestamp>,
+    state: &'t State,
+}
+
+impl RedisTables {
+    /// Writes the keys of an active task.
+    pub(super) fn write_active_sync_task(&self, live: &Live) -> Result<()> {
+        let Some((source, collection, id)) = self.sync_task_identity(live.queue, live.seq)? else {
+            return Ok(());
+        };
+        let task = SyncTask {
+            id,
+            source,
+            collection,
+            priority: live.priority,
+            created: live.created,
+            started: live.started,
+            finished: None,
+            state: &live.life.state,
+        };
+        self.write_sync_task(&task);
+        let waits = matches!(live.life.state, State::New { .. } | State::Scheduled);
+        if waits {
+            let score = live.priority * 1_000_000_000_000 - unix_seconds(live.created);
+            self.overlay.add_command(args![
+                "ZADD",
+                self.overlay.keys.with_prefix(PRIORITY_QUEUE_KEY),
+                score.to_string(),
+                task.id.as_str()
+            ]);
+            self.overlay.add_command(args![
+                "ZADD",
+                self.overlay.keys.with_prefix(TIE_BREAK_KEY),
+                live.seq.0.to_string(),
+                task.id.as_str()
+            ]);
+        } else {
+            self.remove_from_sync_queue(&task.id);
+        }
+        Ok(())
+    }
+
+    /// Removes a task that is not active any more from the waiting tasks.
+    pub(super) fn remove_from_sync_queue_of_task(&self, live: &Live) -> Result<()> {
+        if let Some((_, _, id)) = self.sync_task_identity(live.queue, live.seq)? {
+            self.remove_from_sync_queue(&id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_archived_sync_task(&self, past: &Past) -> Result<()> {
+        let Some((source, collection, id)) = self.sync_task_identity(past.queue, past.seq)? else {
+            return Ok(());
+        };
+        self.write_sync_task(&SyncTask {
+            id,
+            source,
+            collection,
+            priority: past.priority,
+            created: past.created,
+            started: past.started,
+            finished: Some(past.finished),
+            state: &past.life.state,
+        });
+        Ok(())
+    }
+
+    /// Returns the keys of an expired task: its hash, its history, and its member there.
+    pub(super) fn sync_task_keys(&self, past: &Past) -> Result<Option<[Vec<u8>; 3]>> {
+        let named = self.sync_task_identity(past.queue, past.seq)?;
+        Ok(named.map(|(source, collection, id)| {
+            let keys = &self.overlay.keys;
+            let history = keys.with_prefix(&history_key(&source, &collection));
+            [keys.with_prefix(&format!("sync_tasks#{id}")), history, to_arg(id.as_str())]
+        }))
+    }
+
+    /// Returns source, collection and id of a task, if it belongs to a source.
+    fn sync_task_identity(
+        &self,
+        queue: i64,
+        seq: pointsman_core::TaskSeq,
+    ) -> Result<Option<(String, String, TaskId)>> {
+        if !self.overlay.is_source_queue(queue)? {
+            return Ok(None);
+        }
+        let (handler, row) = self.overlay.read_queue_with_handler(queue)?;
+        let Some(collection) = row.of.collection() else { return Ok(None) };
+        let id = TaskId::new(
+            handler.as_str(),
+            collection.as_str(),
+            self.overlay.read_task_id_namespace()?.uuid(seq),
+        );
+        Ok(Some((handler.to_string(), collection.to_string(), id)))
+    }
+
+    fn write_sync_task(&self, task: &SyncTask<'_>) {
+        let keys = &self.overlay.keys;
+        let time = |time: Option<Timestamp>| time.map_or(String::new(), |time| time.to_string());
+        let fields: [(&str, String); 8] = [
+            ("id", task.id.to_string()),
+            ("source", task.source.clone()),
+            ("collection", task.collection.clone()),
+            ("priority", task.priority.to_string()),
+            ("created_at", task.created.to_string()),
+            ("started_at", time(task.started)),
+            ("finished_at", time(task.finished)),
+            ("status", task.state.status().public(task.state.reason()).into()),
+        ];
+        let mut hash: CommandArgs = args!["HSET", keys.with_prefix(&format!("sync_tasks#{}", task.id))];
+        hash.extend(fields.iter().flat_map(|(name, value)| [to_arg(name), to_arg(value)]));
+        self.overlay.add_command(hash);
+        let history = keys.with_prefix(&history_key(&task.source, &task.collection));
+        self.overlay.add_command(args![
+            "ZADD",
+            history,
+            unix_seconds(task.created).to_string(),
+            task.id.as_str()
+        ]);
+    }
+
+    fn remove_from_sync_queue(&self, id: &TaskId) {
+        for queue in [PRIORITY_QUEUE_KEY, TIE_BREAK_KEY] {
+            self.overlay.add_command(args!["ZREM", self.overlay.keys.with_prefix(queue), id.as_str()]);
+        }
+    }
+}
+
+fn history_key(source: &str, collection: &str) -> String {
+    format!("sync_tasks_index:source#{source}:collection#{collection}")
+}
+
+fn unix_seconds(time: Timestamp) -> i64 {
+    time.micros().div_euclid(1_000_000)
+}

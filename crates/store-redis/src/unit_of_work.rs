@@ -1,0 +1,206 @@
+//! The unit of work: commands of an application and its events, run by one script.
+//!
+//! A statement is a Redis command, and its parameters are further arguments: `execute("SET", ["stock:7", 5])`. Commands are
+//! collected while the work runs, and run together at its end. The events are pushed to the outboxes of their objects, as
+//! in document 001, so that a unit needs no write lock. Redis does not roll
+//! back: if it refuses a command (wrong type of a key), those before it have run, and no event is pushed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pointsman_core::NewEvent;
+use pointsman_core::store::StoreError;
+use pointsman_store::Reads;
+use pointsman_store::sql::{BoxError, Sql, SqlError, SqlRow, TransactError, Value, panicked};
+use uuid::Uuid;
+
+use crate::Redis;
+use crate::connect::Endpoint;
+use crate::connection::{BlockingConnection, CommandArgs, args, to_arg};
+use crate::error::{is_connection_fault, store_error_from_fault};
+use crate::keys::{Keys, object_name};
+use crate::outbox::encode_entry;
+use crate::overlay::{decode_integer, decode_list, decode_text_reply};
+use crate::script;
+
+/// Time to live of the marker of a unit that has run: longer than its reply is awaited.
+const DEDUPLICATION_TTL_MS: &str = "600000";
+/// A unit without a reply is resent for this long.
+const RESEND_WINDOW: Duration = Duration::from_secs(10);
+const RESEND_DELAY: Duration = Duration::from_millis(100);
+
+/// Commands that control transactions or connections, or affect more than keys.
+const FORBIDDEN_COMMANDS: [&str; 20] = [
+    "MULTI",
+    "EXEC",
+    "DISCARD",
+    "WATCH",
+    "UNWATCH",
+    "SUBSCRIBE",
+    "PSUBSCRIBE",
+    "SSUBSCRIBE",
+    "MONITOR",
+    "EVAL",
+    "EVALSHA",
+    "SCRIPT",
+    "FUNCTION",
+    "FCALL",
+    "SELECT",
+    "SWAPDB",
+    "FLUSHALL",
+    "FLUSHDB",
+    "CONFIG",
+    "SHUTDOWN",
+];
+
+type WorkResult = Result<Vec<NewEvent>, BoxError>;
+
+/// Connections for units of work.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitOfWorkRunner {
+    endpoint: Arc<Endpoint>,
+    idle_connections: Arc<Mutex<Vec<BlockingConnection>>>,
+}
+
+impl UnitOfWorkRunner {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint, idle_connections: Arc::default() }
+    }
+}
+
+impl Redis {
+    /// Runs `work`, then its commands, and pushes the events that it returns, in one step. If it fails or panics,
+    /// nothing has happened.
+    pub async fn transact<F>(&self, work: F) -> Result<(), TransactError>
+    where
+        F: FnOnce(&mut dyn Sql) -> WorkResult + Send + 'static,
+    {
+        if let Some(reason) = self.full() {
+            return Err(StoreError::Unavailable(reason).into());
+        }
+        let units = self.unit_of_work_runner.clone();
+        let done = tokio::task::spawn_blocking(move || units.run_work(work));
+        done.await.unwrap_or_else(|error| Err(TransactError::Work(error.into())))
+    }
+}
+
+impl UnitOfWorkRunner {
+    fn run_work(&self, work: impl FnOnce(&mut dyn Sql) -> WorkResult) -> Result<(), TransactError> {
+        let keys = Keys::new(self.endpoint.prefix());
+        let mut collected =
+            CommandCollector { commands: vec![], reserved_prefix: keys.with_prefix("pointsman:") };
+        let worked = catch_unwind(AssertUnwindSafe(|| work(&mut collected)));
+        let worked = worked.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+        let events = worked.map_err(TransactError::Work)?;
+        let args = unit_of_work_command(&keys, &collected.commands, &events).map_err(TransactError::Work)?;
+        let idle = self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = idle.unwrap_or_else(|| BlockingConnection::new(self.endpoint.clone()));
+        let done = send_until_answered(&connection, &args, &collected.commands);
+        self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        done
+    }
+}
+
+fn unit_of_work_command(
+    keys: &Keys,
+    commands: &[CommandArgs],
+    events: &[NewEvent],
+) -> Result<CommandArgs, BoxError> {
+    let done = keys.with_prefix(&format!("pointsman:unit:{}", Uuid::new_v4()));
+    let mut arguments = args![keys.with_prefix(""), DEDUPLICATION_TTL_MS, commands.len().to_string()];
+    for command in commands {
+        arguments.push(to_arg(command.len().to_string()));
+        arguments.extend(command.iter().cloned());
+    }
+    for event in events {
+        let key = event.key.as_ref().ok_or(
+            "on Redis an event of a unit of work needs a key: it is pushed to the outbox of its object",
+        )?;
+        arguments.extend([to_arg(object_name(&event.tenant, key.as_str())), encode_entry(event)?]);
+    }
+    Ok(script::UNIT_OF_WORK.call_command(vec![done, keys.with_prefix("objects.with.events")], arguments))
+}
+
+/// Resends the unit until there is a reply: the script recognises a repetition.
+fn send_until_answered(
+    connection: &BlockingConnection,
+    args: &CommandArgs,
+    commands: &[CommandArgs],
+) -> Result<(), TransactError> {
+    let begun = Instant::now();
+    let answer = loop {
+        match connection.execute(args.clone()) {
+            Ok(answer) => break answer,
+            Err(fault) if is_connection_fault(&fault) && begun.elapsed() < RESEND_WINDOW => {
+                std::thread::sleep(RESEND_DELAY)
+            }
+            Err(fault) if is_connection_fault(&fault) => {
+                return Err(TransactError::Unknown(store_error_from_fault(&fault).to_string()));
+            }
+            Err(fault) => return Err(TransactError::Store(store_error_from_fault(&fault))),
+        }
+    };
+    refused_command(answer, commands)
+        .map_err(|fault| TransactError::Store(store_error_from_fault(&fault)))?
+        .map_or(Ok(()), |refused| Err(TransactError::Work(refused.into())))
+}
+
+/// Returns the command that Redis refused, if any.
+fn refused_command(
+    answer: redis::Value,
+    commands: &[CommandArgs],
+) -> pointsman_store::Result<Option<SqlError>> {
+    let mut parts = decode_list(answer)?.into_iter();
+    let number = decode_integer(parts.next().unwrap_or(redis::Value::Nil))?;
+    if number == 0 {
+        return Ok(None);
+    }
+    let why = parts.next().map(decode_text_reply).transpose()?.unwrap_or_default();
+    let verb = usize::try_from(number - 1).ok().and_then(|index| commands.get(index)?.first());
+    let verb = verb.map(|verb| String::from_utf8_lossy(verb).into_owned()).unwrap_or_default();
+    let before = if number == 1 { "nothing was done" } else { "the commands before it were run" };
+    Ok(Some(SqlError::Refused(format!(
+        "command {number}, {verb}: {why}; {before}, and no event was emitted"
+    ))))
+}
+
+/// Collects the commands of a unit of work.
+struct CommandCollector {
+    commands: Vec<CommandArgs>,
+    /// Prefix of the store's own keys, which must not be written.
+    reserved_prefix: Vec<u8>,
+}
+
+impl Sql for CommandCollector {
+    fn execute(&mut self, command: &str, parameters: &[Value]) -> Result<usize, SqlError> {
+        let mut args: CommandArgs = command.split_whitespace().map(to_arg).collect();
+        let Some(verb) = args.first().map(|verb| String::from_utf8_lossy(verb).to_ascii_uppercase()) else {
+            return Err(SqlError::Refused("this is no command".into()));
+        };
+        if FORBIDDEN_COMMANDS.contains(&verb.as_str()) {
+            return Err(SqlError::TransactionControl(verb));
+        }
+        args.extend(parameters.iter().map(encode_parameter));
+        if args.iter().any(|word| word.starts_with(&self.reserved_prefix)) {
+            return Err(SqlError::OurTables);
+        }
+        self.commands.push(args);
+        Ok(0)
+    }
+
+    fn query(&mut self, _command: &str, _parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
+        let why = "on Redis a unit of work writes only: its commands run together at its end; read before it";
+        Err(SqlError::Refused(why.into()))
+    }
+}
+
+fn encode_parameter(value: &Value) -> Vec<u8> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Integer(number) => to_arg(number.to_string()),
+        Value::Real(number) => to_arg(number.to_string()),
+        Value::Text(text) => to_arg(text),
+        Value::Blob(bytes) => bytes.clone(),
+    }
+}

@@ -1,0 +1,108 @@
+//! Commands of the write lock: acquire, wait, commit, renew and release.
+
+use std::time::Duration;
+
+use crate::command_buffer::CommandBuffer;
+use crate::connection::{CommandArgs, args, to_arg};
+use crate::keys::Keys;
+use crate::script;
+
+/// Lease of the write lock, in milliseconds. If its owner dies, peers wait for so long.
+const LOCK_LEASE_MS: u64 = 3_000;
+/// Interval of renewals during long reads.
+pub(crate) const LOCK_RENEWAL_INTERVAL: Duration = Duration::from_millis(LOCK_LEASE_MS / 4);
+/// Maximum time to wait for the lock before requesting it again, in seconds.
+const MAX_LOCK_WAIT_SECS: &str = "0.5";
+
+/// Returns the keys that `begin_transaction.lua` and `commit.lua` share.
+pub(crate) fn lock_keys(keys: &Keys) -> CommandArgs {
+    let names = [
+        "pointsman:point",
+        "pointsman:told",
+        "pointsman:turn",
+        "pointsman:turn:waiting",
+        "pointsman:touched",
+    ];
+    names.iter().map(|name| keys.with_prefix(name)).collect()
+}
+
+/// Returns the command that requests the lock. `cached_version`: the version that the caches reflect.
+pub(crate) fn acquire_command(keys: &Keys, lock_owner: &str, cached_version: Option<i64>) -> CommandArgs {
+    let cached_version = cached_version.map_or(String::new(), |version| version.to_string());
+    let mut all = lock_keys(keys);
+    all.push(keys.with_prefix("pointsman:turn:asked"));
+    script::BEGIN_TRANSACTION.call_command(
+        all,
+        vec![to_arg(lock_owner), to_arg(LOCK_LEASE_MS.to_string()), to_arg(cached_version)],
+    )
+}
+
+/// Returns the command that waits until the lock is handed over.
+pub(crate) fn wait_command(keys: &Keys, lock_owner: &str) -> CommandArgs {
+    args!["BLPOP", keys.with_prefix(&format!("pointsman:turn:wake:{lock_owner}")), MAX_LOCK_WAIT_SECS]
+}
+
+/// Contents of a commit.
+#[derive(Debug, Default)]
+pub(crate) struct CommitRequest<'s> {
+    /// Encoded version that the transaction began with.
+    pub(crate) expected_version: Vec<u8>,
+    /// Encoded new store state.
+    pub(crate) new_state: Vec<u8>,
+    /// Encoded change record.
+    pub(crate) commit_record: Vec<u8>,
+    /// Encoded invalidation record; empty if none is published.
+    pub(crate) invalidation: Vec<u8>,
+    /// Keep the lock for the next transaction.
+    pub(crate) keep_lock: bool,
+    pub(crate) fences: &'s [OutboxFence],
+    /// Commands, each preceded by its number of arguments.
+    pub(crate) writes: Option<&'s CommandBuffer>,
+}
+
+/// Required state of an object's outbox when its events are acknowledged.
+#[derive(Clone, Debug)]
+pub(crate) struct OutboxFence {
+    pub(crate) object: Vec<u8>,
+    /// Required owner; empty: any.
+    pub(crate) owner: Vec<u8>,
+    /// Id of its event in flight; empty if it has none.
+    pub(crate) in_flight_id: Vec<u8>,
+    /// Number of acknowledged events.
+    pub(crate) event_count: usize,
+}
+
+pub(crate) fn commit_command(keys: &Keys, lock_owner: &str, request: CommitRequest<'_>) -> CommandBuffer {
+    let mut all = lock_keys(keys);
+    all.push(keys.with_prefix("pointsman:turn:wake:"));
+    let keep = if request.keep_lock { "1" } else { "" };
+    let fence_count = request.fences.len().to_string();
+    let mut arguments = args![
+        lock_owner,
+        LOCK_LEASE_MS.to_string(),
+        request.expected_version,
+        request.new_state,
+        request.commit_record,
+        request.invalidation,
+        keys.with_prefix(""),
+        keep,
+        fence_count
+    ];
+    for OutboxFence { object, owner, in_flight_id, event_count } in request.fences {
+        arguments.extend(args![object, owner, in_flight_id, event_count.to_string()]);
+    }
+    let mut command = CommandBuffer::default();
+    command.push_args(script::COMMIT.call_command(all, arguments));
+    request.writes.into_iter().for_each(|writes| command.append(writes));
+    command
+}
+
+/// Returns the command that renews the lock, if it is still owned.
+pub(crate) fn renew_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
+    commit_command(keys, lock_owner, CommitRequest { keep_lock: true, ..CommitRequest::default() })
+}
+
+/// Releases the write lock without writing.
+pub(crate) fn release_command(keys: &Keys, lock_owner: &str) -> CommandBuffer {
+    commit_command(keys, lock_owner, CommitRequest::default())
+}

@@ -1,0 +1,81 @@
+//! The cluster suite: several nodes on one Redis.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "key_dump/mod.rs"]
+mod key_dump;
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::store::Store;
+use pointsman_store::transfer::transfer;
+use pointsman_store_conformance::Harness;
+use pointsman_store_conformance::company::{self, agrees};
+use pointsman_store_redis::{Redis, RedisStoreCopy};
+use pointsman_testing::{fresh_prefix, shared_redis};
+
+/// A prefix that every store is opened under.
+struct SharedPrefixCluster {
+    prefix: String,
+    open_stores: Mutex<Vec<Arc<dyn Store>>>,
+}
+
+impl SharedPrefixCluster {
+    async fn new() -> Self {
+        Self { prefix: fresh_prefix(), open_stores: Mutex::default() }
+    }
+
+    fn url(&self) -> String {
+        url_under(&self.prefix)
+    }
+}
+
+fn url_under(prefix: &str) -> String {
+    shared_redis().unwrap().url_under(prefix)
+}
+
+impl Drop for SharedPrefixCluster {
+    fn drop(&mut self) {
+        self.open_stores.lock().unwrap().drain(..).for_each(|store| store.close());
+    }
+}
+
+#[async_trait]
+impl Harness for SharedPrefixCluster {
+    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+        let store: Arc<dyn Store> = Arc::new(Redis::open(&self.url(), now).await.unwrap());
+        self.open_stores.lock().unwrap().push(store.clone());
+        store
+    }
+
+    async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
+        store.close();
+        self.fresh(now).await
+    }
+}
+
+#[async_trait]
+impl company::Cluster for SharedPrefixCluster {
+    /// A move makes all indexes anew, from the rows: they are the same as before.
+    async fn audit(&self) {
+        let witness = Redis::open(&self.url(), Timestamp::MIN).await.unwrap();
+        agrees(&witness).await;
+        witness.close();
+        let prefix = self.prefix.clone();
+        let compared = tokio::task::spawn_blocking(move || {
+            let (copied, moved) = (key_dump::copy_store_keys(&prefix), fresh_prefix());
+            let (mut source, mut target) = (
+                RedisStoreCopy::source(&url_under(&copied)).unwrap(),
+                RedisStoreCopy::target(&url_under(&moved)).unwrap(),
+            );
+            transfer(&mut source, &mut target, &mut |_| {}).unwrap();
+            // Of what was forgotten, a move takes along no more than is needed.
+            let journal = ["pointsman:journal", "pointsman:marks", "pointsman:caused"];
+            key_dump::assert_same_keys(&copied, &moved, &journal)
+        });
+        assert!(compared.await.unwrap() > 5);
+    }
+}
+
+pointsman_store_conformance::company!(SharedPrefixCluster::new());

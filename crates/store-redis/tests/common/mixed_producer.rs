@@ -1,0 +1,42 @@
+//! A producer that alternately pushes events to an object and emits to it directly: they must be journaled in the order in which this
+//! was done.
+
+use std::sync::Arc;
+
+use pointsman_core::Event;
+use pointsman_store_conformance::world::{Draft, event};
+use pointsman_testing::Chance;
+
+use super::redis_location::{RedisLocation, outbox_event};
+use super::test_node::TestNode;
+
+/// Pushes or emits `count` events to an object; the value of each is its number.
+pub(crate) async fn push_and_emit_randomly(
+    location: &RedisLocation,
+    node: &TestNode,
+    object: &str,
+    count: usize,
+    seed: u64,
+) {
+    let (mut client, mut chance, mut n) = (location.connect(), Chance::new(seed), 0);
+    while n < count {
+        if chance.below(2) == 0 {
+            let events: Vec<String> =
+                (n..(n + 1 + chance.below(3)).min(count)).map(|n| outbox_event("left", n)).collect();
+            client.push_events(object, &events);
+            n += events.len();
+        } else {
+            node.emit(event("direct").key(object).value(&n.to_string())).await;
+            n += 1;
+        }
+    }
+}
+
+/// Asserts that the events of an object have the values 0 to `count`.
+pub(crate) fn assert_values_in_order(events: &[Arc<Event>], object: &str, count: usize) {
+    let of_object =
+        events.iter().filter(|event| event.key.as_ref().is_some_and(|key| key.as_str() == object));
+    let numbers: Vec<usize> = of_object.map(|event| event.value.as_str().parse().unwrap()).collect();
+    let first_wrong = numbers.iter().enumerate().find(|(n, number)| n != *number);
+    assert_eq!((first_wrong, numbers.len()), (None, count), "{object}: {numbers:?}");
+}

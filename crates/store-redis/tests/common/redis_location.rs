@@ -1,0 +1,136 @@
+//! The keys of a store as seen by a client that knows only documents 001 and 002.
+
+use pointsman_testing::{Redis, RedisAdmin, RedisConnection, Reply, fresh_prefix, shared_redis};
+
+/// A server and the key prefix of a store.
+#[derive(Clone, Debug)]
+pub(crate) struct RedisLocation {
+    pub(crate) admin: RedisAdmin,
+    pub(crate) prefix: String,
+    pub(crate) url: String,
+}
+
+impl RedisLocation {
+    /// A new prefix on the server that tests share.
+    pub(crate) fn on_shared_server() -> Self {
+        let (admin, prefix) = (shared_redis().unwrap().clone(), fresh_prefix());
+        let url = admin.url_under(&prefix);
+        Self { admin, prefix, url }
+    }
+
+    /// A whole server, without a prefix.
+    pub(crate) fn on_whole_server(server: &Redis) -> Self {
+        Self { admin: server.admin().clone(), prefix: String::new(), url: server.url() }
+    }
+
+    /// The same keys, by another URL.
+    pub(crate) fn with_url(&self, url: impl Into<String>) -> Self {
+        Self { url: url.into(), ..self.clone() }
+    }
+
+    pub(crate) fn connect(&self) -> RawClient {
+        self.try_connect().unwrap()
+    }
+
+    pub(crate) fn try_connect(&self) -> anyhow::Result<RawClient> {
+        Ok(RawClient { connection: self.admin.connect()?, prefix: self.prefix.clone() })
+    }
+}
+
+/// A client that sends plain commands. An argument that begins with `:` is a key, to
+/// which the prefix is added.
+#[derive(Debug)]
+pub(crate) struct RawClient {
+    connection: RedisConnection,
+    pub(crate) prefix: String,
+}
+
+impl RawClient {
+    /// Returns a key with the prefix.
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub(crate) fn try_command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> anyhow::Result<Reply> {
+        let word = |word: &W| match word.as_ref().strip_prefix(b":") {
+            Some(name) => [self.prefix.as_bytes(), name].concat(),
+            None => word.as_ref().to_vec(),
+        };
+        let words: Vec<Vec<u8>> = words.iter().map(word).collect();
+        self.connection.command(&words)
+    }
+
+    pub(crate) fn command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Reply {
+        self.try_command(words).unwrap_or_else(|error| panic!("{error:#}"))
+    }
+
+    pub(crate) fn integer_reply<W: AsRef<[u8]>>(&mut self, words: &[W]) -> i64 {
+        self.command(words).number().unwrap()
+    }
+
+    pub(crate) fn text_reply<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<String> {
+        self.command(words).text()
+    }
+
+    pub(crate) fn text_replies<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<String> {
+        self.command(words).texts()
+    }
+
+    /// Pushes events of an object as in document 001: the main event first, then its subevents.
+    pub(crate) fn push_events<E: AsRef<[u8]>>(&mut self, object: &str, events: &[E]) {
+        self.try_push_events(object, events).unwrap_or_else(|error| panic!("{error:#}"));
+    }
+
+    pub(crate) fn try_push_events<E: AsRef<[u8]>>(
+        &mut self,
+        object: &str,
+        events: &[E],
+    ) -> anyhow::Result<()> {
+        self.try_command(&["MULTI"])?;
+        self.try_command(&["SET", &format!(":{object}:data"), "{}"])?;
+        let mut words = vec![b"LPUSH".to_vec(), format!(":{object}:events").into_bytes()];
+        words.extend(events.iter().map(|event| event.as_ref().to_vec()));
+        self.try_command(&words)?;
+        // The name is no key.
+        let line = self.key("objects.with.events");
+        self.connection.command(&["LPUSH", &line, object])?;
+        let done = self.try_command(&["EXEC"])?;
+        anyhow::ensure!(done.list().len() == 3, "it was not done: {done:?}");
+        Ok(())
+    }
+
+    /// Lists the keys of a pattern, sorted.
+    pub(crate) fn list_keys(&mut self, pattern: &str) -> Vec<String> {
+        let pattern = self.key(pattern);
+        let mut keys = self.text_replies(&["KEYS", &pattern]);
+        keys.iter_mut().for_each(|key| *key = key[self.prefix.len()..].to_string());
+        keys.sort();
+        keys
+    }
+
+    /// Makes a worker the owner of an object, optionally with an event in flight; without a heartbeat it is dead.
+    pub(crate) fn set_owner(&mut self, worker: &str, object: &str, flying: Option<(&str, &str)>) {
+        self.command(&["MULTI"]);
+        self.command(&["SET", &format!(":{object}:event.worker"), worker]);
+        self.command(&["LPUSH", &format!(":event.worker:{worker}:object"), object]);
+        if let Some((event, id)) = flying {
+            self.command(&["LPUSH", &format!(":event.worker:{worker}:event"), event]);
+            self.command(&["SET", &format!(":event.worker:{worker}:event.id"), id]);
+        }
+        self.command(&["EXEC"]);
+    }
+
+    /// Sets a heartbeat that does not expire.
+    pub(crate) fn set_heartbeat(&mut self, worker: &str) {
+        self.command(&["SET", &format!(":event.worker:{worker}:heartbeat"), "1"]);
+    }
+
+    pub(crate) fn delete_heartbeat(&mut self, worker: &str) {
+        self.command(&["DEL", &format!(":event.worker:{worker}:heartbeat")]);
+    }
+}
+
+/// Returns the JSON of an event as a producer writes it.
+pub(crate) fn outbox_event(kind: &str, value: impl std::fmt::Display) -> String {
+    format!(r#"{{"type":"{kind}","value":{value}}}"#)
+}

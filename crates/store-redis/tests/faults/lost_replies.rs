@@ -1,0 +1,129 @@
+//! Commits whose replies are lost.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Claim, Claimant, Queue, Registry};
+use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
+use pointsman_testing::{Redis, RedisSettings};
+use tokio::task::block_in_place;
+
+use crate::common::command_proxy::{CommandFault, CommandProxy};
+use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
+use crate::common::journal_checks::assert_ids_and_prev_links;
+use crate::common::now;
+use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::test_node::{TestNode, event_values};
+
+const COMMIT: &str = include_str!("../../src/lua/commit.lua");
+const READ_OUTBOXES: &str = include_str!("../../src/lua/read_outboxes.lua");
+const CLAIM_OBJECTS: &str = include_str!("../../src/lua/claim_objects.lua");
+
+/// A node on a wire that loses answers, and one beside it.
+struct TwoNodes {
+    location: RedisLocation,
+    proxy: CommandProxy,
+    node: Arc<TestNode>,
+    other: TestNode,
+    _server: Redis,
+}
+
+impl TwoNodes {
+    async fn start() -> Self {
+        let server = Redis::start(RedisSettings::default()).unwrap();
+        let location = RedisLocation::on_whole_server(&server);
+        let proxy = CommandProxy::start(server.address());
+        let node = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
+        let other = TestNode::open(&location).await;
+        Self { location, proxy, node, other, _server: server }
+    }
+
+    fn load_script(&self, script: &str) -> String {
+        self.location.connect().text_reply(&["SCRIPT", "LOAD", script]).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn commit_with_lost_reply_is_resent_and_applied_once() {
+    let two = TwoNodes::start().await;
+    let commit = two.load_script(COMMIT);
+    for others in [0, 1, 5, 100] {
+        let set = two.proxy.arm(&commit, CommandFault::LoseReply);
+        let node = two.node.clone();
+        let lost = tokio::spawn(async move { node.try_emit(event("a").key("o").value("1")).await });
+        block_in_place(|| set.wait_until_triggered());
+        for n in 0..others {
+            two.other.emit(event("a").key(if n % 2 == 0 { "o" } else { "p" }).value("0")).await;
+        }
+        set.release();
+        let emitted = lost.await.unwrap().unwrap();
+        let events = two.other.read_journal().await;
+        assert_eq!(events.iter().filter(|event| event.id == emitted.id).count(), 1);
+        let mine = events.iter().filter(|event| event.value.as_str() == "1").count();
+        assert_eq!(mine, 1 + [0, 1, 5, 100].iter().position(|n| *n == others).unwrap());
+        assert_ids_and_prev_links(&events);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn claims_and_ends_with_lost_replies_are_applied_once() {
+    let two = TwoNodes::start().await;
+    let (node, commit) = (two.node.clone(), two.load_script(COMMIT));
+    node.store.register(Plan::simple().registration(), now()).await.unwrap();
+    let id = node.store.join("one", now()).await.unwrap();
+    node.emit(event("record")).await;
+    let set = two.proxy.arm(&commit, CommandFault::LoseReply);
+    let claim = Claim { by: Claimant::Node(id), handlers: Arc::new([handler("index")].into()), max: 1 };
+    let asked = {
+        let node = node.clone();
+        tokio::spawn(async move { node.store.claim(claim, now()).await })
+    };
+    block_in_place(|| set.wait_until_triggered());
+    two.other.emit(event("other")).await;
+    set.release();
+    let task = asked.await.unwrap().unwrap().tasks.remove(0);
+    let set = two.proxy.arm(&commit, CommandFault::LoseReply);
+    let ends = vec![ending(&task, succeeded())];
+    let ended = {
+        let node = node.clone();
+        tokio::spawn(async move { node.store.finish(ends, None, now()).await })
+    };
+    block_in_place(|| set.wait_until_triggered());
+    two.other.emit(event("other")).await;
+    set.release();
+    ended.await.unwrap().unwrap().0.remove(0).unwrap();
+}
+
+/// What was taken or is in flight when the answer was lost is found again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn lost_replies_while_draining_the_outbox_lose_no_events() {
+    let two = TwoNodes::start().await;
+    let monitor = InvariantMonitor::start(&two.location);
+    let mut client = two.location.connect();
+    let TwoNodes { location, proxy, node, other, .. } = &two;
+    let scripts = [COMMIT, READ_OUTBOXES, CLAIM_OBJECTS].map(|script| two.load_script(script));
+    let mut count = 0;
+    for round in 0..4 {
+        for script in &scripts {
+            let set = proxy.arm(script, CommandFault::LoseReply);
+            client.push_events("o", &[outbox_event("a", count), outbox_event("a", count + 1)]);
+            count += 2;
+            // The other one may be quicker; the wire gets its part sooner or later.
+            let mut springs = false;
+            while !springs {
+                client.push_events("o", &[outbox_event("a", count)]);
+                count += 1;
+                springs = block_in_place(|| set.triggers_soon());
+            }
+            if round % 2 == 0 {
+                other.emit(event("other").value("-1")).await;
+            }
+            set.release();
+        }
+    }
+    wait_until_outbox_is_drained(location).await;
+    let mut events = node.read_journal().await;
+    assert_ids_and_prev_links(&events);
+    events.retain(|event| event.key.is_some());
+    assert!(event_values(&events).iter().map(|value| value.parse::<usize>().unwrap()).eq(0..count));
+    monitor.stop_and_assert_no_violations();
+}

@@ -1,0 +1,107 @@
+//! Connections that are cut, frozen, or lose replies.
+
+use std::time::Instant;
+
+use futures::future::join_all;
+use pointsman_core::store::{Journal, StoreError};
+use pointsman_store_conformance::world::{Draft, event};
+use pointsman_testing::{Chance, Proxy, Redis, RedisSettings};
+use tokio::time::timeout;
+
+use crate::common::invariants::InvariantMonitor;
+use crate::common::load::Load;
+use crate::common::redis_location::RedisLocation;
+use crate::common::test_node::TestNode;
+use crate::common::{TEST_TIMEOUT, wait_until};
+
+const PRODUCERS: u64 = 6;
+
+/// A server with a wire before it, and its URL over the wire.
+fn start_proxied_server() -> (Redis, Proxy, RedisLocation, String) {
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let proxy = Proxy::start(server.address()).unwrap();
+    let (location, wired) = (RedisLocation::on_whole_server(&server), server.url_through(&proxy).unwrap());
+    (server, proxy, location, wired)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn cut_connections_are_replaced_without_errors() {
+    let (_server, proxy, location, wired) = start_proxied_server();
+    let load = Load::start(&location, &wired, PRODUCERS).await;
+    let neighbour = Load::start(&location, &location.url, 2).await;
+    let monitor = InvariantMonitor::start(&location);
+    let mut chance = Chance::new(1);
+    for _ in 0..25 {
+        load.wait_for_acknowledged(1 + chance.below(60)).await;
+        proxy.cut();
+    }
+    load.wait_for_acknowledged(100).await;
+    assert_eq!((load.refusals(), neighbour.refusals()), (0, 0));
+    Load::stop_and_verify([load, neighbour], &location).await;
+    monitor.stop_and_assert_no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn unanswered_writes_are_applied_at_most_once() {
+    let (_server, proxy, location, wired) = start_proxied_server();
+    let load = Load::start(&location, &wired, PRODUCERS).await;
+    let neighbour = Load::start(&location, &location.url, 2).await;
+    let monitor = InvariantMonitor::start(&location);
+    let mut chance = Chance::new(2);
+    for _ in 0..10 {
+        load.wait_for_acknowledged(1 + chance.below(60)).await;
+        proxy.drop_replies(true);
+        load.wait_for_refused(1).await;
+        proxy.drop_replies(false);
+    }
+    load.wait_for_acknowledged(100).await;
+    assert_eq!(neighbour.refusals(), 0, "another node's trouble is not its own");
+    Load::stop_and_verify([load, neighbour], &location).await;
+    monitor.stop_and_assert_no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn requests_over_a_frozen_connection_time_out() {
+    let (_server, proxy, location, wired) = start_proxied_server();
+    let load = Load::start(&location, &format!("{wired}?connect_timeout=2"), PRODUCERS).await;
+    let neighbour = TestNode::open(&location).await;
+    load.wait_for_acknowledged(50).await;
+    proxy.freeze(true);
+    let reads = join_all((0..4).map(|_| load.node().store.extent()));
+    let emits = async {
+        for _ in 0..20 {
+            // It may have to wait until the other's turn has run out.
+            neighbour.emit(event("other")).await;
+        }
+    };
+    // Pushes go on; what is emitted directly is refused.
+    let (reads, (), ()) =
+        tokio::join!(timeout(TEST_TIMEOUT, reads), emits, load.wait_for_refused(PRODUCERS as usize));
+    for read in reads.unwrap() {
+        assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+    }
+    proxy.freeze(false);
+    load.wait_for_acknowledged(100).await;
+    wait_until("it can be read again", async || load.node().store.extent().await.is_ok()).await;
+    Load::stop_and_verify([load], &location).await;
+    neighbour.close().await;
+}
+
+/// However much was asked at once, silence is waited for once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn pipelined_commands_time_out_once() {
+    let (_server, proxy, _, wired) = start_proxied_server();
+    let node = TestNode::open_url(&format!("{wired}?connect_timeout=2")).await;
+    node.emit(event("a").key("o")).await;
+    // More connections than the node needs for itself.
+    join_all((0..4).map(|_| node.store.extent())).await;
+    proxy.freeze(true);
+    let frozen = Instant::now();
+    let one = async { (node.store.extent().await.is_err(), frozen.elapsed()) };
+    let many = async { (node.try_emit(event("a").key("p")).await.is_err(), frozen.elapsed()) };
+    let ((read, one), (emit, many)) = tokio::join!(one, many);
+    assert!(read && emit && many < 2 * one, "a question: {one:?}, many: {many:?}");
+    proxy.freeze(false);
+    wait_until("it goes on", async || node.try_emit(event("a").key("p")).await.is_ok()).await;
+    node.close().await;
+}

@@ -1,0 +1,80 @@
+//! A server that is put back to an earlier state while nodes run, as by a restored backup.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Claim, Claimant, Queue, Registry};
+use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
+use pointsman_testing::{Redis, RedisSettings};
+use tokio::task::block_in_place;
+
+use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
+use crate::common::journal_checks::assert_ids_and_prev_links;
+use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::test_node::{TestNode, event_values};
+use crate::common::{now, wait_until};
+
+fn claim_by(node: i64, max: usize) -> Claim {
+    Claim { by: Claimant::Node(node), handlers: Arc::new([handler("index")].into()), max }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nodes_continue_from_a_restored_backup() {
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let location = RedisLocation::on_whole_server(&server);
+    let [one, other] = [TestNode::open(&location).await, TestNode::open(&location).await];
+    one.store.register(Plan::simple().free("index").registration(), now()).await.unwrap();
+    let id = one.store.join("one", now()).await.unwrap();
+    let mut client = location.connect();
+    client.push_events("o", &[outbox_event("record", 0)]);
+    one.wait_for_events(1).await;
+    wait_until_outbox_is_drained(&location).await;
+    drop(client);
+    block_in_place(|| server.stop().and_then(|()| server.keep_copy()).and_then(|()| server.start_again()))
+        .unwrap();
+    // All of this is lost again: events, some of them left and some emitted, and attempts.
+    let mut client = location.connect();
+    for n in 1..50 {
+        client.push_events("o", &[outbox_event("record", n)]);
+    }
+    wait_until_outbox_is_drained(&location).await;
+    wait_until("it goes on", async || other.try_emit(event("record").key("o").value("50")).await.is_ok())
+        .await;
+    wait_until("it goes on", async || one.try_emit(event("record").key("p").value("51")).await.is_ok()).await;
+    let lost = one.read_journal().await.last().unwrap().id;
+    let tasks = one.store.claim(claim_by(id, 40), now()).await.unwrap().tasks;
+    assert_eq!(tasks.len(), 40);
+    drop(client);
+    block_in_place(|| server.kill().and_then(|()| server.restore_copy()).and_then(|()| server.start_again()))
+        .unwrap();
+
+    let monitor = InvariantMonitor::start(&location);
+    let mut client = location.connect();
+    client.push_events("o", &[outbox_event("record", 1)]);
+    let events = one.wait_for_events(2).await;
+    assert_eq!(event_values(&events), ["0", "1"]);
+    assert!(events[1].id > lost, "{} was given out, and {} came after it", lost, events[1].id);
+    let mut next = None;
+    wait_until("it goes on", async || {
+        next = other.try_emit(event("record").key("o").value("2")).await.ok();
+        next.is_some()
+    })
+    .await;
+    assert_eq!(next.unwrap().prev, Some(events[1].id));
+    // Attempts of what is gone end nowhere; the one of what is there still may.
+    let endings = tasks.iter().map(|task| ending(task, succeeded())).collect();
+    let mut ended = vec![];
+    let end = one.store.finish(endings, None, now()).await;
+    ended.extend(end.unwrap().0);
+    assert!(ended.iter().filter(|end| end.is_ok()).count() <= 1, "{ended:?}");
+    wait_until("all that is there runs", async || {
+        let Ok(claims) = one.store.claim(claim_by(id, 10), now()).await else { return false };
+        let ends = claims.tasks.iter().map(|task| ending(task, succeeded())).collect();
+        claims.tasks.is_empty() && one.store.finish(ends, None, now()).await.is_ok()
+    })
+    .await;
+    wait_until_outbox_is_drained(&location).await;
+    monitor.stop_and_assert_no_violations();
+    assert_ids_and_prev_links(&other.read_journal().await);
+    one.close().await;
+    other.close().await;
+}

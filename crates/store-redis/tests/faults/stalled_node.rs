@@ -1,0 +1,76 @@
+//! A node that stalls during a transaction for longer than its write lock lasts.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Claim, Claimant, Queue, Registry, StoreError};
+use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
+use pointsman_testing::{Redis, RedisSettings};
+use tokio::task::block_in_place;
+
+use crate::common::command_proxy::{CommandFault, CommandProxy};
+use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
+use crate::common::journal_checks::assert_ids_and_prev_links;
+use crate::common::now;
+use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::test_node::{TestNode, event_values};
+
+const COMMIT: &str = include_str!("../../src/lua/commit.lua");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn late_commit_of_a_stalled_node_is_refused() {
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let location = RedisLocation::on_whole_server(&server);
+    let proxy = CommandProxy::start(server.address());
+    let stopped = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
+    let other = TestNode::open(&location).await;
+    let monitor = InvariantMonitor::start(&location);
+    let mut client = location.connect();
+    let commit = client.text_reply(&["SCRIPT", "LOAD", COMMIT]).unwrap();
+    stopped.emit(event("a").key("o").value("0")).await;
+    let set = proxy.arm(&commit, CommandFault::DelayCommand);
+    let node = stopped.clone();
+    let late = tokio::spawn(async move { node.try_emit(event("a").key("o").value("9")).await });
+    block_in_place(|| set.wait_until_triggered());
+    // It has the turn, and the other one waits until that has run out.
+    other.emit(event("a").key("o").value("1")).await;
+    client.push_events("o", &[outbox_event("a", 2)]);
+    other.wait_for_events(3).await;
+    set.release();
+    let said = late.await.unwrap();
+    assert!(matches!(said, Err(StoreError::Unavailable(_))), "{said:?}");
+    stopped.emit(event("a").key("o").value("3")).await;
+    let events = other.read_journal().await;
+    assert_eq!(event_values(&events), ["0", "1", "2", "3"]);
+    assert_ids_and_prev_links(&events);
+    wait_until_outbox_is_drained(&location).await;
+    monitor.stop_and_assert_no_violations();
+}
+
+/// What it claims too late is another's; it journals nothing, so that no id could tell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn late_claim_of_a_stalled_node_is_refused() {
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let location = RedisLocation::on_whole_server(&server);
+    let proxy = CommandProxy::start(server.address());
+    let stopped = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
+    let other = TestNode::open(&location).await;
+    let commit = location.connect().text_reply(&["SCRIPT", "LOAD", COMMIT]).unwrap();
+    let mut claims = vec![];
+    for node in [&*stopped, &other] {
+        node.store.register(Plan::simple().registration(), now()).await.unwrap();
+        let by = Claimant::Node(node.store.join("one", now()).await.unwrap());
+        claims.push(Claim { by, handlers: Arc::new([handler("index")].into()), max: 1 });
+    }
+    stopped.emit(event("record")).await;
+    let set = proxy.arm(&commit, CommandFault::DelayCommand);
+    let (node, claim) = (stopped.clone(), claims.remove(0));
+    let again = claim.clone();
+    let late = tokio::spawn(async move { node.store.claim(claim, now()).await });
+    block_in_place(|| set.wait_until_triggered());
+    let task = other.store.claim(claims.remove(0), now()).await.unwrap().tasks.remove(0);
+    set.release();
+    let said = late.await.unwrap();
+    assert!(matches!(said, Err(StoreError::Unavailable(_))), "{said:?}");
+    assert_eq!(stopped.store.claim(again, now()).await.unwrap().tasks.len(), 0);
+    other.store.finish(vec![ending(&task, succeeded())], None, now()).await.unwrap().0.remove(0).unwrap();
+}

@@ -1,0 +1,89 @@
+//! Stores on Redis, compared key by key.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+
+use pointsman_testing::{Reply, fresh_prefix, shared_redis};
+
+/// All keys of a store, and what each holds, in an order.
+fn dump_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
+    let mut redis = shared_redis().unwrap().connect().unwrap();
+    let mut dumped = BTreeMap::new();
+    for key in redis.command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
+        let kind = redis.command(&["TYPE", &key]).unwrap().text().unwrap();
+        let (words, pairs): (&[&str], bool) = match kind.as_str() {
+            "string" => (&["GET", &key], false),
+            "hash" => (&["HGETALL", &key], true),
+            "zset" => (&["ZRANGE", &key, "0", "-1", "WITHSCORES"], true),
+            "stream" => (&["XRANGE", &key, "-", "+"], false),
+            "list" => (&["LRANGE", &key, "0", "-1"], false),
+            other => panic!("{key} is a {other}"),
+        };
+        let mut flat = Vec::new();
+        flatten_reply(redis.command(words).unwrap(), &mut flat);
+        if pairs {
+            let mut joined: Vec<Vec<u8>> = flat.chunks(2).map(|pair| pair.join(&b'=')).collect();
+            joined.sort();
+            flat = joined;
+        }
+        dumped.insert(key[prefix.len()..].to_string(), flat);
+    }
+    dumped
+}
+
+fn flatten_reply(reply: Reply, into: &mut Vec<Vec<u8>>) {
+    match reply {
+        Reply::Bytes(bytes) => into.push(bytes),
+        Reply::List(list) => list.into_iter().for_each(|reply| flatten_reply(reply, into)),
+        Reply::Nil | Reply::Number(_) | Reply::Error(_) => panic!("{reply:?}"),
+    }
+}
+
+/// What is of the commits, and not of the contents; what of a node is not moved; what is the same as nothing.
+fn dump_comparable_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
+    let mut dumped = dump_keys(prefix);
+    let of_commits = ["pointsman:point", "pointsman:told", "pointsman:touched"];
+    dumped.retain(|key, _| !of_commits.contains(&key.as_str()) && !is_node_key(key));
+    for (name, nothing) in [("pointsman:gaps", &b"=[]"[..]), ("pointsman:counts", &b"=\0\0\0\0\0\0"[..])] {
+        if let Some(rows) = dumped.get_mut(name) {
+            rows.retain(|row| !row.ends_with(nothing));
+        }
+    }
+    dumped.retain(|_, rows| !rows.is_empty());
+    dumped
+}
+
+/// Panics unless these hold the same, but for these keys; answers how many keys they have.
+pub(crate) fn assert_same_keys(before: &str, after: &str, but: &[&str]) -> usize {
+    let (mut before, mut after) = (dump_comparable_keys(before), dump_comparable_keys(after));
+    [&mut before, &mut after]
+        .into_iter()
+        .for_each(|dumped| dumped.retain(|key, _| !but.contains(&key.as_str())));
+    let keys = |dumped: &BTreeMap<String, _>| dumped.keys().cloned().collect::<Vec<String>>();
+    assert_eq!(keys(&after), keys(&before));
+    for ((key, before), (_, after)) in before.iter().zip(&after) {
+        let text = |rows: &Vec<Vec<u8>>| {
+            rows.iter().map(|row| row.escape_ascii().to_string()).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(text(after), text(before), "{key}");
+    }
+    after.len()
+}
+
+/// What is of those who work on a store, and not of what it holds.
+fn is_node_key(key: &str) -> bool {
+    key == "pointsman:nodes" || key.starts_with("pointsman:turn") || key.starts_with("event.worker:")
+}
+
+/// What a store holds, under another prefix, where nobody works on it.
+pub(crate) fn copy_store_keys(prefix: &str) -> String {
+    let (mut redis, copied) = (shared_redis().unwrap().connect().unwrap(), fresh_prefix());
+    for key in redis.command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
+        let name = &key[prefix.len()..];
+        if !is_node_key(name) {
+            redis.command(&["COPY", &key, &format!("{copied}{name}")]).unwrap();
+        }
+    }
+    copied
+}

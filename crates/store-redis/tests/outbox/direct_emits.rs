@@ -1,0 +1,303 @@
+//! Direct emits to an object with outbox entries: they follow those, whichever worker owns the object.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use pointsman_core::Event;
+use pointsman_core::store::{Claim, Claimant, Ending, Queue, Registry, Schedules};
+use pointsman_store_conformance::world::{Draft, Fires, Plan, ending, event, handler, succeeded};
+use pointsman_testing::{Redis, RedisSettings};
+
+use crate::common::command_proxy::{CommandFault, CommandProxy};
+use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
+use crate::common::journal_checks::assert_ids_and_prev_links;
+use crate::common::mixed_producer::{assert_values_in_order, push_and_emit_randomly};
+use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::test_node::{TestNode, event_values};
+use crate::common::{now, wait_until};
+
+const BEGIN: &str = include_str!("../../src/lua/begin_transaction.lua");
+const COMMIT: &str = include_str!("../../src/lua/commit.lua");
+
+/// The values of an object's events, as numbers.
+fn event_numbers(events: &[Arc<Event>]) -> Vec<usize> {
+    event_values(events).iter().map(|value| value.parse().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn direct_emit_follows_queued_and_in_flight_events() {
+    for (flying, lives) in [(false, true), (true, true), (false, false), (true, false)] {
+        let location = RedisLocation::on_shared_server();
+        let node = TestNode::open(&location).await;
+        let mut client = location.connect();
+        let monitor = InvariantMonitor::start(&location);
+        if lives {
+            client.set_heartbeat("other");
+        }
+        client.set_owner(
+            "other",
+            "o",
+            flying.then(|| (outbox_event("a", 0), "5")).as_ref().map(|(e, id)| (&**e, *id)),
+        );
+        client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
+        let direct = node.emit(event("direct").key("o").value("3")).await;
+        let events = node.wait_for_events(if flying { 4 } else { 3 }).await;
+        assert_eq!(event_numbers(&events), if flying { vec![0, 1, 2, 3] } else { vec![1, 2, 3] });
+        assert_ids_and_prev_links(&events);
+        assert_eq!(events.last().unwrap().id, direct.id);
+        if lives {
+            assert_eq!(
+                client.text_reply(&["GET", ":o:event.worker"]).as_deref(),
+                Some("other"),
+                "it is its still"
+            );
+        }
+        monitor.stop_and_assert_no_violations();
+        node.close().await;
+    }
+}
+
+/// The one who held it finds its event gone, and goes on with what came later.
+#[tokio::test(flavor = "multi_thread")]
+async fn direct_emit_follows_a_backlog_of_several_transactions() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    let mut client = location.connect();
+    client.set_heartbeat("other");
+    client.set_owner("other", "o", Some((&outbox_event("a", 0), "5")));
+    let monitor = InvariantMonitor::start(&location);
+    let count = 3_000;
+    let events: Vec<String> = (1..count).map(|n| outbox_event("a", n)).collect();
+    for piece in events.chunks(500) {
+        client.push_events("o", piece);
+    }
+    let large = "x".repeat(900_000);
+    for n in 0..8 {
+        client.push_events("large", &[outbox_event("a", format!("[{n},\"{large}\"]"))]);
+    }
+    node.emit(event("direct").key("o").value(&count.to_string())).await;
+    node.emit(event("direct").key("large")).await;
+    let events = node.wait_for_events(count + 1 + 9).await;
+    assert_ids_and_prev_links(&events);
+    let (of_o, of_large): (Vec<_>, Vec<_>) =
+        events.into_iter().partition(|event| event.key.as_ref().unwrap().as_str() == "o");
+    assert!(event_numbers(&of_o).into_iter().eq(0..=count));
+    assert_eq!(of_large.last().unwrap().value.as_str(), "null");
+    client.delete_heartbeat("other");
+    client.command(&["LPUSH", ":objects.with.events", "o"]);
+    wait_until_outbox_is_drained(&location).await;
+    monitor.stop_and_assert_no_violations();
+    node.close().await;
+}
+
+/// However much was left: it waits for all of that, and those who emit to other objects do not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn direct_emit_behind_a_large_backlog_blocks_no_other_object() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    let mut client = location.connect();
+    client.set_heartbeat("other");
+    client.set_owner("other", "o", None);
+    // A dozen transactions: the second one beside may be late for some of them.
+    let count = 48_000;
+    let events: Vec<String> = (0..count).map(|n| outbox_event("a", n)).collect();
+    for piece in events.chunks(1_000) {
+        client.command(
+            &[&["LPUSH", ":o:events"], &piece.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat(),
+        );
+    }
+    let direct = node.emit(event("direct").key("o").value(&count.to_string()));
+    let beside = async {
+        let mut ids = vec![];
+        for _ in 0..2 {
+            ids.push(node.emit(event("beside").key("p").value("0")).await.id);
+        }
+        ids
+    };
+    let (direct, beside) = tokio::join!(direct, beside);
+    assert!(beside.iter().all(|id| *id < direct.id), "{beside:?} {}", direct.id);
+    let events = node.wait_for_events(count + 3).await;
+    assert_ids_and_prev_links(&events);
+    let of_o: Vec<_> =
+        events.into_iter().filter(|event| event.key.as_ref().unwrap().as_str() == "o").collect();
+    assert!(event_numbers(&of_o).into_iter().eq(0..=count));
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scheduled_events_follow_the_backlog() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    let mut client = location.connect();
+    client.set_heartbeat("other");
+    client.set_owner("other", "o", Some((&outbox_event("a", 1), "5")));
+    client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
+    let firing = Fires::event(event("a").key("o").value("3")).at("nightly", now());
+    let fire = node.store.settle(vec![firing], now()).await.unwrap().remove(0).0;
+    let events = node.wait_for_events(3).await;
+    assert_eq!(event_numbers(&events), [1, 2, 3]);
+    assert_ids_and_prev_links(&events);
+    assert_eq!(fire.event, Some(events[2].id));
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_emitted_by_handlers_follow_the_backlog() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    node.store.register(Plan::simple().registration(), now()).await.unwrap();
+    let id = node.store.join("one", now()).await.unwrap();
+    node.emit(event("record").key("other")).await;
+    let claim = Claim { by: Claimant::Node(id), handlers: Arc::new([handler("index")].into()), max: 1 };
+    let task = node.store.claim(claim, now()).await.unwrap().tasks.remove(0);
+    let mut client = location.connect();
+    client.set_heartbeat("other");
+    client.set_owner("other", "o", Some((&outbox_event("a", 1), "5")));
+    client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
+    let emits = vec![event("a").key("o").value("3")];
+    let ended = Ending { emits, ..ending(&task, succeeded()) };
+    node.store.finish(vec![ended], None, now()).await.unwrap().0.remove(0).unwrap();
+    let events = node.wait_for_events(4).await;
+    assert_eq!(event_numbers(&events[1..]), [1, 2, 3]);
+    assert_ids_and_prev_links(&events);
+    node.close().await;
+}
+
+/// What is done one after the other comes so, on nodes that contend.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn alternating_pushes_and_emits_keep_their_order() {
+    let location = RedisLocation::on_shared_server();
+    let nodes = [TestNode::open(&location).await, TestNode::open(&location).await];
+    let monitor = InvariantMonitor::start(&location);
+    let (location, nodes_) = (&location, &nodes);
+    join_all((0..6).map(|n| async move {
+        push_and_emit_randomly(location, &nodes_[n % 2], &format!("o:{n}"), 250, n as u64 + 7).await;
+    }))
+    .await;
+    let events = nodes[0].wait_for_events(6 * 250).await;
+    assert_ids_and_prev_links(&events);
+    (0..6).for_each(|n| assert_values_in_order(&events, &format!("o:{n}"), 250));
+    wait_until_outbox_is_drained(location).await;
+    monitor.stop_and_assert_no_violations();
+    for node in nodes {
+        node.close().await;
+    }
+}
+
+/// A node whose wire can be held up, one beside it, and the hashes of two scripts.
+struct TwoNodes {
+    location: RedisLocation,
+    proxy: CommandProxy,
+    slow: Arc<TestNode>,
+    other: TestNode,
+    begin: String,
+    commit: String,
+    _server: Redis,
+}
+
+impl TwoNodes {
+    async fn start() -> Self {
+        let server = Redis::start(RedisSettings::default()).unwrap();
+        let location = RedisLocation::on_whole_server(&server);
+        let proxy = CommandProxy::start(server.address());
+        let slow = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
+        let other = TestNode::open(&location).await;
+        let mut client = location.connect();
+        let mut hash = |source: &str| client.text_reply(&["SCRIPT", "LOAD", source]).unwrap();
+        let (begin, commit) = (hash(BEGIN), hash(COMMIT));
+        Self { location, proxy, slow, other, begin, commit, _server: server }
+    }
+}
+
+/// While it waits for its turn more is asked of it; that shares its transaction, and looks at the same object.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn jobs_joining_a_transaction_journal_nothing_twice() {
+    let two = TwoNodes::start().await;
+    let mut client = two.location.connect();
+    client.set_heartbeat("ghost");
+    client.set_owner("ghost", "o", Some((&outbox_event("a", 0), "5")));
+    client.command(&[
+        "LPUSH",
+        ":o:events",
+        &outbox_event("a", 1),
+        &outbox_event("a", 2),
+        &outbox_event("a", 3),
+    ]);
+    two.slow.emit(event("first").value("0")).await;
+    let held = two.proxy.arm(&two.begin, CommandFault::DelayCommand);
+    let emit = |n: usize| {
+        let slow = two.slow.clone();
+        tokio::spawn(async move { slow.emit(event("direct").key("o").value(&n.to_string())).await })
+    };
+    let first = emit(4);
+    tokio::task::block_in_place(|| held.wait_until_triggered());
+    two.other.emit(event("between").value("0")).await;
+    let second = emit(5);
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    held.release();
+    let ids = [first.await.unwrap().id, second.await.unwrap().id];
+    let events = two.other.wait_for_events(8).await;
+    assert_ids_and_prev_links(&events);
+    let of_o: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
+    assert_eq!(event_numbers(&of_o), [0, 1, 2, 3, 4, 5]);
+    assert_eq!([of_o[4].id, of_o[5].id], ids);
+    assert_eq!(client.integer_reply(&["EXISTS", ":o:events", ":event.worker:ghost:event"]), 0);
+}
+
+/// The transaction has begun when something is left and then something is emitted, which shares it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
+    let two = TwoNodes::start().await;
+    let mut client = two.location.connect();
+    two.slow.emit(event("first").value("0")).await;
+    two.other.emit(event("between").value("0")).await;
+    let held = two.proxy.arm(&two.begin, CommandFault::DelayReply);
+    let slow = two.slow.clone();
+    let first = tokio::spawn(async move { slow.emit(event("direct").key("o").value("1")).await });
+    tokio::task::block_in_place(|| held.wait_until_triggered());
+    client.set_heartbeat("ghost");
+    client.set_owner("ghost", "p", Some((&outbox_event("a", 2), "5")));
+    client.command(&["LPUSH", ":p:events", &outbox_event("a", 3)]);
+    client.command(&["LPUSH", ":o:events", &outbox_event("a", 4)]);
+    let slow = two.slow.clone();
+    let late = tokio::spawn(async move {
+        slow.emit(event("direct").key("p").value("5")).await;
+        slow.emit(event("direct").key("o").value("6")).await;
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    held.release();
+    first.await.unwrap();
+    late.await.unwrap();
+    let events = two.other.wait_for_events(8).await;
+    assert_ids_and_prev_links(&events);
+    let of = |object: &str| {
+        let of_it =
+            events.iter().filter(|event| event.key.as_ref().is_some_and(|key| key.as_str() == object));
+        event_numbers(&of_it.cloned().collect::<Vec<_>>())
+    };
+    assert_eq!((of("p"), of("o")), (vec![2, 3, 5], vec![1, 4, 6]));
+}
+
+/// After a transaction that failed everything is read again; the outbox is looked at nevertheless.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn direct_emit_follows_the_backlog_after_a_failed_commit() {
+    let two = TwoNodes::start().await;
+    let mut client = two.location.connect();
+    two.slow.emit(event("first").value("0")).await;
+    let held = two.proxy.arm(&two.commit, CommandFault::DelayCommand);
+    let slow = two.slow.clone();
+    let late = tokio::spawn(async move { slow.try_emit(event("late").value("0")).await });
+    tokio::task::block_in_place(|| held.wait_until_triggered());
+    two.other.emit(event("between").value("0")).await;
+    client.set_heartbeat("ghost");
+    client.set_owner("ghost", "o", Some((&outbox_event("a", 0), "5")));
+    client.command(&["LPUSH", ":o:events", &outbox_event("a", 1)]);
+    held.release();
+    assert!(late.await.unwrap().is_err(), "another one has written");
+    wait_until("it goes on", async || two.slow.try_emit(event("direct").key("o").value("2")).await.is_ok())
+        .await;
+    let events = two.other.read_journal().await;
+    assert_ids_and_prev_links(&events);
+    let of_o: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();
+    assert_eq!(event_numbers(&of_o), [0, 1, 2]);
+}

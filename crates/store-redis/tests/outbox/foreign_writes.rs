@@ -1,0 +1,123 @@
+//! Keys written or deleted by another application: other objects are not affected.
+
+use std::time::Duration;
+
+use pointsman_core::EventId;
+use pointsman_store_conformance::world::{Draft, event};
+
+use crate::common::invariants::wait_until_outbox_is_drained;
+use crate::common::journal_checks::assert_ids_and_prev_links;
+use crate::common::now;
+use crate::common::redis_location::{RawClient, RedisLocation, outbox_event};
+use crate::common::test_node::{TestNode, event_values};
+
+/// Something is done to the object `odd`; then another one's event is journaled, and emits go on.
+async fn assert_other_objects_continue(meddle: impl Fn(&mut RawClient)) -> (RedisLocation, TestNode) {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    meddle(&mut client);
+    let node = TestNode::open(&location).await;
+    client.push_events("good", &[outbox_event("good", 1)]);
+    let events = node.wait_for_events(1).await;
+    assert_eq!(event_values(&events), ["1"]);
+    node.emit(event("good").key("good").value("2")).await;
+    (location, node)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_type_keys_do_not_stop_other_objects() {
+    let cases: [fn(&mut RawClient); 7] = [
+        |client| {
+            client.command(&["SET", ":odd:events", "no list"]);
+            client.command(&["LPUSH", ":objects.with.events", "odd"]);
+        },
+        |client| {
+            client.command(&["HSET", ":odd:event.worker", "no", "string"]);
+            client.command(&["LPUSH", ":objects.with.events", "odd"]);
+        },
+        |client| {
+            client.set_owner("ghost", "odd", None);
+            client.command(&["SET", ":event.worker:ghost:event", "no list"]);
+        },
+        |client| {
+            client.set_owner("ghost", "odd", Some(("no event", "7")));
+            client.command(&["DEL", ":event.worker:ghost:event.id"]);
+            client.command(&["SADD", ":event.worker:ghost:event.id", "no string"]);
+        },
+        |client| {
+            client.set_owner("ghost", "odd", None);
+            client.command(&["DEL", ":event.worker:ghost:object"]);
+            client.command(&["SET", ":event.worker:ghost:object", "no list"]);
+            client.command(&["LPUSH", ":objects.with.events", "odd"]);
+        },
+        |client| {
+            client.command(&["LPUSH", ":odd:last.event.id", "no string"]);
+            client.push_events("odd", &["no event"]);
+        },
+        |client| {
+            client.command(&["SET", ":events.set.aside", "no list"]);
+        },
+    ];
+    for meddle in cases {
+        let (_, node) = assert_other_objects_continue(meddle).await;
+        // Whoever emits to it directly is not stopped either.
+        node.emit(event("good").key("odd").value("3")).await;
+        assert_eq!(event_values(&node.read_journal().await), ["1", "2", "3"]);
+        node.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_last_event_id_counts_as_missing() {
+    for odd in ["", "abc", "-1", " 4", "9007199254740992", "1e3"] {
+        let meddle = |client: &mut RawClient| {
+            client.command(&["SET", ":odd:last.event.id", odd]);
+            client.push_events("odd", &[outbox_event("odd", 0)]);
+        };
+        let location = RedisLocation::on_shared_server();
+        meddle(&mut location.connect());
+        let node = TestNode::open(&location).await;
+        let events = node.wait_for_events(1).await;
+        assert_eq!((event_values(&events), events[0].prev), (vec!["0"], None), "{odd:?}");
+        wait_until_outbox_is_drained(&location).await;
+        node.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_next_event_id_does_not_corrupt_ids() {
+    for odd in ["", "abc", "-5", "nan", "inf", "1e300", "9007199254740990", "4102444800000000"] {
+        let meddle = |client: &mut RawClient| {
+            client.command(&["SET", ":next.event.id", odd]);
+            client.push_events("odd", &["no event", "none either"]);
+        };
+        let (location, node) = assert_other_objects_continue(meddle).await;
+        wait_until_outbox_is_drained(&location).await;
+        let events = node.read_journal().await;
+        assert_ids_and_prev_links(&events);
+        let last = events.last().unwrap().id;
+        let (least, most) = (now().minus(Duration::from_secs(60)), now().plus(Duration::from_secs(60)));
+        assert!(last.timestamp() > least && last.timestamp() < most, "{odd:?}: {last}");
+        let next: EventId =
+            location.connect().text_reply(&["GET", ":next.event.id"]).unwrap().parse().unwrap();
+        assert_eq!(next, last, "{odd:?}");
+        node.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_queued_names_are_worked_off() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    client.set_heartbeat("other");
+    client.set_owner("other", "busy", None);
+    let names: Vec<&str> = ["busy", "idle"].into_iter().cycle().take(20_000).collect();
+    for piece in names.chunks(5_000) {
+        client.command(&[&["LPUSH", ":objects.with.events"], piece].concat());
+    }
+    client.push_events("good", &[outbox_event("good", 1)]);
+    let node = TestNode::open(&location).await;
+    assert_eq!(event_values(&node.wait_for_events(1).await), ["1"]);
+    assert!(node.store.write_counts().0 < 2_000, "{:?} commits for one event", node.store.write_counts());
+    node.close().await;
+}

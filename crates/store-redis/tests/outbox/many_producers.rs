@@ -1,0 +1,112 @@
+//! Many producers, many objects, and two nodes.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use pointsman_store_conformance::world::{Draft, event};
+
+use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
+use crate::common::journal_checks::assert_ids_and_prev_links;
+use crate::common::mixed_producer::{assert_values_in_order, push_and_emit_randomly};
+use crate::common::redis_location::{RedisLocation, outbox_event};
+use crate::common::test_node::TestNode;
+
+const PRODUCERS: usize = 8;
+const OBJECTS: usize = 40;
+const PUSHES: usize = 120;
+
+/// Pushes to many objects; answers how many events it has left for each. An event's value is its producer and number.
+fn push_many_events(location: &RedisLocation, producer: usize) -> BTreeMap<usize, usize> {
+    let mut client = location.connect();
+    let mut counts = BTreeMap::<usize, usize>::new();
+    for push in 0..PUSHES {
+        let (object, many) = ((push * 7 + producer * push) % OBJECTS, 1 + push % 3);
+        let first = counts.get(&object).copied().unwrap_or_default();
+        let events: Vec<String> =
+            (first..first + many).map(|n| outbox_event("step", format!("[{producer},{n}]"))).collect();
+        client.push_events(&format!("work:{object}"), &events);
+        counts.insert(object, first + many);
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn objects_keep_event_order_with_many_producers_and_two_nodes() {
+    let location = RedisLocation::on_shared_server();
+    let nodes = [TestNode::open(&location).await, TestNode::open(&location).await];
+    let monitor = InvariantMonitor::start(&location);
+    let producers = (0..PRODUCERS).map(|producer| {
+        let location = location.clone();
+        tokio::task::spawn_blocking(move || push_many_events(&location, producer))
+    });
+    let left: Vec<BTreeMap<usize, usize>> =
+        join_all(producers).await.into_iter().map(Result::unwrap).collect();
+    let count = left.iter().flat_map(BTreeMap::values).sum();
+    let events = nodes[0].wait_for_events(count).await;
+    assert_ids_and_prev_links(&events);
+    let mut seen = BTreeMap::<(usize, String), usize>::new();
+    for event in &events {
+        let (producer, n): (usize, usize) = serde_json::from_str(event.value.as_str()).unwrap();
+        let next = seen.entry((producer, event.key.as_ref().unwrap().to_string())).or_default();
+        assert_eq!(n, *next, "of producer {producer} in {}", event.key.as_ref().unwrap());
+        *next += 1;
+    }
+    wait_until_outbox_is_drained(&location).await;
+    monitor.stop_and_assert_no_violations();
+    let [one, other] = nodes;
+    let (shares, ()) = ((one.store.write_counts().0, other.store.write_counts().0), one.close().await);
+    assert!(shares.0 > 0 && shares.1 > 0, "both have worked: {shares:?}");
+    other.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn object_with_many_events_does_not_starve_others() {
+    const MANY: usize = 5_000;
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    let events: Vec<String> = (0..MANY).map(|n| outbox_event("hot", n)).collect();
+    for piece in events.chunks(500) {
+        client.push_events("hot", piece);
+    }
+    for n in 0..100 {
+        client.push_events(&format!("cold:{n}"), &[outbox_event("cold", n)]);
+    }
+    let node = TestNode::open(&location).await;
+    let events = node.wait_for_events(MANY + 100).await;
+    assert_ids_and_prev_links(&events);
+    let hot = |event: &&std::sync::Arc<pointsman_core::Event>| event.kind.as_str() == "hot";
+    let last_cold = events.iter().rposition(|event| !hot(&event)).unwrap();
+    let before = events[..last_cold].iter().filter(hot).count();
+    assert!(before <= MANY / 5, "{before} of the hot one's were journaled before the last of the others");
+    assert!(
+        events.iter().filter(hot).map(|event| event.value.as_str().parse::<usize>().unwrap()).eq(0..MANY)
+    );
+    wait_until_outbox_is_drained(&location).await;
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn contending_nodes_refuse_no_emit() {
+    let location = RedisLocation::on_shared_server();
+    let nodes = [TestNode::open(&location).await, TestNode::open(&location).await];
+    let monitor = InvariantMonitor::start(&location);
+    let (location, emits) = (&location, 150);
+    let direct = nodes.iter().flat_map(|node| (0..4).map(move |n| (node, n))).map(|(node, n)| async move {
+        for _ in 0..emits {
+            node.emit(event("direct").key(&format!("k:{n}"))).await;
+        }
+    });
+    let mixed = nodes.iter().enumerate().map(|(n, node)| async move {
+        push_and_emit_randomly(location, node, &format!("mixed:{n}"), 200, n as u64 + 1).await;
+    });
+    tokio::join!(join_all(direct), join_all(mixed));
+    let events = nodes[1].wait_for_events(8 * emits + 2 * 200).await;
+    assert_ids_and_prev_links(&events);
+    assert_values_in_order(&events, "mixed:0", 200);
+    assert_values_in_order(&events, "mixed:1", 200);
+    wait_until_outbox_is_drained(location).await;
+    monitor.stop_and_assert_no_violations();
+    for node in nodes {
+        node.close().await;
+    }
+}

@@ -1,0 +1,81 @@
+//! Unfinished tasks that are far apart: each is alone in its bucket.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::Store;
+use pointsman_store_conformance::world::{BEGINNING, Draft, EVERYTHING, Plan, emission, event, must, secs};
+use pointsman_testing::{Redis, RedisSettings, Reply};
+
+/// Tasks of one bucket.
+const TASKS_PER_BUCKET: u64 = 1024;
+/// More than two batches.
+const TASKS: usize = 1_100;
+
+fn decode_varint(bytes: &[u8], at: usize) -> (u64, usize) {
+    let length = bytes[at..].iter().position(|byte| *byte < 0x80).unwrap() + 1;
+    let digits = bytes[at..at + length].iter().rev();
+    (digits.fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f)), length)
+}
+
+fn encode_varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+/// Skips the numbers of a bucket, as if its tasks had been created and had ended. The mark makes the store read its
+/// counters again.
+fn skip_bucket(server: &Redis) {
+    let Reply::Bytes(mut point) = server.command(&["GET", "pointsman:point"]).unwrap() else { panic!() };
+    // Version and mark, then six numbers before that of the tasks.
+    point[15] ^= 1;
+    let at = (0..6).fold(16, |at, _| at + decode_varint(&point, at).1);
+    let (tasks, length) = decode_varint(&point, at);
+    // Numbers are written with their sign in the lowest bit.
+    point.splice(at..at + length, encode_varint(tasks + 2 * TASKS_PER_BUCKET));
+    server.command(&[b"SET".as_slice(), b"pointsman:point", &point]).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sparse_tasks_keep_their_objects() {
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let store: Arc<dyn Store> =
+        Arc::new(pointsman_store_redis::Redis::open(&server.url(), BEGINNING).await.unwrap());
+    must(store.register(Plan::simple().free("index").registration(), BEGINNING).await);
+    let emit = async |kind: &str, object: &str, now| {
+        let (receipts, _) =
+            must(store.append(vec![emission(vec![event(kind).key(object)])], None, now).await);
+        receipts.into_iter().next().unwrap().unwrap().events.remove(0)
+    };
+    let mut emitted = Vec::with_capacity(TASKS);
+    for n in 0..TASKS {
+        emitted.push(emit("record", &format!("object:{n}"), BEGINNING).await);
+        skip_bucket(&server);
+    }
+    emit("note", "unused", BEGINNING).await;
+    let buckets = server.command(&["ZCARD", "pointsman:tasks"]).unwrap().number();
+    assert_eq!(buckets, Some(TASKS as i64), "each is alone");
+
+    let (day, now) = (Duration::from_secs(86_400), BEGINNING.plus(secs(2 * 86_400)));
+    let retain = Retention { age: day, ..EVERYTHING };
+    let mut deleted = 0;
+    loop {
+        let pruned = must(store.prune(retain, EVERYTHING, day, now).await);
+        deleted += pruned.objects;
+        if !pruned.more {
+            break;
+        }
+    }
+    assert_eq!(deleted, 1, "the unused one");
+    for (n, before) in emitted.iter().enumerate().rev().step_by(100) {
+        assert_eq!(emit("note", &format!("object:{n}"), now).await.prev, Some(before.id), "{n}");
+    }
+    store.close();
+}

@@ -1,0 +1,5 @@
+//! What holds for moves to any store and from there.
+
+use crate::store_location::StoreLocation;
+
+pointsman_store_conformance::transfers!(StoreLocation);

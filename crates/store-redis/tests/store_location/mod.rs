@@ -1,0 +1,111 @@
+//! Locations of stores: a SQLite file, a PostgreSQL database, or a key prefix on Redis.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::store::Store;
+use pointsman_store::transfer::Movable;
+use pointsman_store_conformance::moving::{self, Refusal};
+use pointsman_store_postgres::{PgMove, Postgres};
+use pointsman_store_redis::{Redis, RedisStoreCopy};
+use pointsman_store_sqlite::{Sqlite, SqliteMove};
+use pointsman_testing::{RedisConnection, Reply, fresh_prefix, shared, shared_redis};
+use tempfile::TempDir;
+
+pub(crate) type CopyHarness = moving::Movers<StoreLocation>;
+
+/// A kind of place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StoreKind {
+    Sqlite,
+    Postgres,
+    Redis,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum StoreLocation {
+    /// Its path, and the folder that goes with it.
+    Sqlite(PathBuf, Arc<TempDir>),
+    /// A URL.
+    Postgres(String),
+    /// What keys begin with on the server that all tests share.
+    Redis(String),
+}
+
+impl StoreLocation {
+    /// A prefix under which there is nothing.
+    pub(crate) fn empty_redis() -> Self {
+        Self::Redis(fresh_prefix())
+    }
+
+    pub(crate) fn prefix(&self) -> &str {
+        match self {
+            Self::Redis(prefix) => prefix,
+            Self::Sqlite(..) | Self::Postgres(_) => panic!("{self:?} is no Redis"),
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        shared_redis().unwrap().url_under(self.prefix())
+    }
+
+    /// A key of this store.
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix())
+    }
+}
+
+#[async_trait]
+impl moving::Lair for StoreLocation {
+    type Kind = StoreKind;
+    const HERE: StoreKind = StoreKind::Redis;
+    const ELSEWHERE: StoreKind = StoreKind::Sqlite;
+
+    async fn empty(kind: StoreKind) -> Self {
+        match kind {
+            StoreKind::Sqlite => {
+                let folder = tempfile::tempdir().unwrap();
+                Self::Sqlite(folder.path().join("store.db"), Arc::new(folder))
+            }
+            StoreKind::Postgres => Self::Postgres(shared().unwrap().create_database().unwrap()),
+            StoreKind::Redis => Self::empty_redis(),
+        }
+    }
+
+    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, Refusal> {
+        Ok(match self {
+            Self::Sqlite(path, _) => Arc::new(Sqlite::open(path, now)?),
+            Self::Postgres(url) => Arc::new(Postgres::open(url, now).await?),
+            Self::Redis(_) => Arc::new(Redis::open(&self.url(), now).await?),
+        })
+    }
+
+    fn try_source(&self) -> Result<Box<dyn Movable>, Refusal> {
+        Ok(match self {
+            Self::Sqlite(path, _) => Box::new(SqliteMove::source(path)?),
+            Self::Postgres(url) => Box::new(PgMove::source(url)?),
+            Self::Redis(_) => Box::new(RedisStoreCopy::source(&self.url())?),
+        })
+    }
+
+    fn try_target(&self) -> Result<Box<dyn Movable>, Refusal> {
+        Ok(match self {
+            Self::Sqlite(path, _) => Box::new(SqliteMove::target(path)?),
+            Self::Postgres(url) => Box::new(PgMove::target(url)?),
+            Self::Redis(_) => Box::new(RedisStoreCopy::target(&self.url())?),
+        })
+    }
+}
+
+/// A connection to the server that all tests share.
+pub(crate) fn connect_shared_redis() -> RedisConnection {
+    shared_redis().unwrap().connect().unwrap()
+}
+
+pub(crate) fn run_command(words: &[&str]) -> Reply {
+    connect_shared_redis().command(words).unwrap()
+}

@@ -1,0 +1,125 @@
+//! Units of work: commands of an application and its events in one step.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::command_proxy::{CommandFault, CommandProxy};
+use common::redis_location::RedisLocation;
+use common::test_node::{TestNode, event_values};
+use pointsman_core::{Cause, EventId, NewEvent, ObjectKey, TaskSeq};
+use pointsman_store::sql::{Sql, TransactError, Value};
+use pointsman_store_conformance::world::{Draft, event};
+use pointsman_testing::{Redis, RedisSettings};
+use tokio::task::block_in_place;
+
+fn work_event(key: &str, value: &str) -> NewEvent {
+    event("work.changed").key(key).value(value)
+}
+
+/// Adds one to a counter, and tells of it twice.
+fn increment_counter(
+    location: &RedisLocation,
+) -> impl FnOnce(&mut dyn Sql) -> Result<Vec<NewEvent>, Box<dyn std::error::Error + Send + Sync>> + Send + use<>
+{
+    let counter = format!("{}mine:counter", location.prefix);
+    move |sql| {
+        sql.execute("INCR", &[Value::from(counter)])?;
+        Ok(vec![work_event("a", "1"), work_event("b", "2"), work_event("a", "3")])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_and_events_are_emitted_in_order() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    node.store.transact(increment_counter(&location)).await.unwrap();
+    let events = node.wait_for_events(3).await;
+    let of = |key: &str| -> Vec<_> {
+        let key = ObjectKey::new(key).unwrap();
+        events.iter().filter(|event| event.key.as_ref() == Some(&key)).cloned().collect()
+    };
+    assert_eq!((event_values(&of("a")), event_values(&of("b"))), (vec!["1", "3"], vec!["2"]));
+    assert_eq!(location.connect().text_reply(&["GET", ":mine:counter"]).unwrap(), "1");
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_work_leaves_nothing_behind() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    let key = format!("{}mine:text", location.prefix);
+    let first = key.clone();
+    let failed = node.store.transact(move |sql| {
+        sql.execute("SET", &[Value::from(first), Value::from("x")])?;
+        Err("changed my mind".into())
+    });
+    assert!(matches!(failed.await, Err(TransactError::Work(_))));
+    let panicked = node.store.transact(|_| panic!("oh"));
+    assert!(panicked.await.unwrap_err().to_string().contains("oh"));
+    assert_eq!(location.connect().text_reply(&["GET", ":mine:text"]), None);
+    for (statement, why) in
+        [("EXEC", "transaction"), ("", "no command"), ("SET pointsman:point", "own tables")]
+    {
+        let statement = statement.replace("pointsman:", &format!("{}pointsman:", location.prefix));
+        let refused = node.store.transact(move |sql| Ok(sql.execute(&statement, &[]).map(|_| vec![])?));
+        let said = refused.await.unwrap_err().to_string();
+        assert!(said.contains(why), "{said}");
+    }
+    let read = node.store.transact(|sql| Ok(sql.query("GET x", &[]).map(|_| vec![])?)).await;
+    assert!(read.unwrap_err().to_string().contains("writes only"));
+    let keyless = node.store.transact(|_| Ok(vec![event("work.changed")])).await;
+    assert!(keyless.unwrap_err().to_string().contains("needs a key"));
+    assert!(node.read_journal().await.is_empty());
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_refused_by_redis_emits_no_event() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    location.connect().command(&["LPUSH", ":mine:list", "x"]);
+    let key = format!("{}mine:list", location.prefix);
+    let refused = node.store.transact(move |sql| {
+        sql.execute("INCR", &[Value::from(key)])?;
+        Ok(vec![work_event("a", "1")])
+    });
+    let said = refused.await.unwrap_err().to_string();
+    assert!(said.contains("command 1, INCR: WRONGTYPE") && said.contains("nothing was done"), "{said}");
+    assert!(node.read_journal().await.is_empty());
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn event_cause_is_kept() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    let cause = Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 3 };
+    node.store
+        .transact(move |_| Ok(vec![NewEvent { cause: Some(cause), ..work_event("a", "1") }]))
+        .await
+        .unwrap();
+    assert_eq!(node.wait_for_events(1).await[0].cause, Some(cause));
+    node.close().await;
+}
+
+/// Its answer is lost, and it is sent again: Redis has done it once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn unit_of_work_with_lost_reply_runs_once() {
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let location = RedisLocation::on_whole_server(&server);
+    let proxy = CommandProxy::start(server.address());
+    let node = TestNode::open_url(&format!("redis://{}", proxy.address())).await;
+    let script = include_str!("../src/lua/unit_of_work.lua");
+    let hash = location.connect().text_reply(&["SCRIPT", "LOAD", script]).unwrap();
+    for round in 1..=3 {
+        let set = proxy.arm(&hash, CommandFault::LoseReply);
+        let (store, work) = (node.store.clone(), increment_counter(&location));
+        let unit = tokio::spawn(async move { store.transact(work).await });
+        block_in_place(|| set.wait_until_triggered());
+        set.release();
+        unit.await.unwrap().unwrap();
+        node.wait_for_events(3 * round).await;
+        assert_eq!(location.connect().text_reply(&["GET", ":mine:counter"]), Some(round.to_string()));
+    }
+    node.close().await;
+}

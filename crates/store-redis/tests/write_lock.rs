@@ -1,0 +1,84 @@
+//! The write lock: waiting nodes get it in order of arrival.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::redis_location::{RawClient, RedisLocation};
+
+const BEGIN_SCRIPT: &str = include_str!("../src/lua/begin_transaction.lua");
+const COMMIT_SCRIPT: &str = include_str!("../src/lua/commit.lua");
+const LOCK_KEYS: [&str; 5] = ["point", "told", "turn", "turn:waiting", "touched"];
+
+/// Requests the lock; returns whether it was acquired.
+fn try_acquire(client: &mut RawClient, who: &str) -> bool {
+    let names = LOCK_KEYS.into_iter().chain(["turn:asked"]);
+    let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
+    let words = ["EVAL", BEGIN_SCRIPT, "6"]
+        .into_iter()
+        .chain(keys.iter().map(String::as_str))
+        .chain([who, "60000", ""]);
+    client.command(&words.collect::<Vec<_>>()).list()[0].number().unwrap() == 1
+}
+
+/// Releases the lock; returns the next owner.
+fn release(client: &mut RawClient, who: &str) -> Option<String> {
+    let names = LOCK_KEYS.into_iter().chain(["turn:wake:"]);
+    let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
+    let prefix = client.prefix.clone();
+    let words = ["EVAL", COMMIT_SCRIPT, "6"].into_iter().chain(keys.iter().map(String::as_str));
+    let words = words.chain([who, "60000", "", "", "", "", &prefix, "", "0"]);
+    client.command(&words.collect::<Vec<_>>());
+    client.text_reply(&["GET", ":pointsman:turn"])
+}
+
+/// Also those who come in the same second, and whatever they are called: else one of three who always write would hardly
+/// ever have a turn.
+#[test]
+fn longest_waiting_node_gets_the_write_lock_next() {
+    let mut client = RedisLocation::on_shared_server().connect();
+    for round in 0..5 {
+        assert!(try_acquire(&mut client, "b"));
+        assert!(
+            !try_acquire(&mut client, "c")
+                && !try_acquire(&mut client, "a")
+                && !try_acquire(&mut client, "c")
+        );
+        assert_eq!(release(&mut client, "b").as_deref(), Some("c"), "in round {round}");
+        assert!(try_acquire(&mut client, "c") && !try_acquire(&mut client, "b"));
+        assert_eq!(release(&mut client, "c").as_deref(), Some("a"));
+        assert_eq!(release(&mut client, "a").as_deref(), Some("b"));
+        assert!(try_acquire(&mut client, "b"));
+        assert_eq!(release(&mut client, "b"), None);
+    }
+}
+
+#[test]
+fn waiting_nodes_keep_their_place_and_vanished_nodes_lose_it() {
+    let mut client = RedisLocation::on_shared_server().connect();
+    assert!(
+        try_acquire(&mut client, "a")
+            && !try_acquire(&mut client, "gone")
+            && !try_acquire(&mut client, "patient")
+    );
+    // Both wait for a minute, and one of them has long asked for the last time.
+    let seconds: i64 = client.text_replies(&["TIME"])[0].parse().unwrap();
+    let [minute_ago, long_ago] = [60, 30].map(|ago| ((seconds - ago) * 1_000_000).to_string());
+    client.command(&["ZADD", ":pointsman:turn:waiting", &minute_ago, "gone", &minute_ago, "patient"]);
+    client.command(&["ZADD", ":pointsman:turn:asked", &long_ago, "gone"]);
+    assert!(!try_acquire(&mut client, "late"));
+    assert_eq!(client.text_replies(&["ZRANGE", ":pointsman:turn:waiting", "0", "-1"]), ["patient", "late"]);
+    assert_eq!(release(&mut client, "a").as_deref(), Some("patient"));
+}
+
+/// Nobody waits for those who waited before everything was stopped.
+#[test]
+fn waiting_list_expires_when_nobody_waits() {
+    let mut client = RedisLocation::on_shared_server().connect();
+    assert!(try_acquire(&mut client, "a") && !try_acquire(&mut client, "b"));
+    for key in [":pointsman:turn:waiting", ":pointsman:turn:asked"] {
+        assert!((1..=3000).contains(&client.integer_reply(&["PTTL", key])));
+    }
+    assert_eq!(release(&mut client, "a").as_deref(), Some("b"));
+    assert!(try_acquire(&mut client, "b"));
+    assert_eq!(client.integer_reply(&["EXISTS", ":pointsman:turn:waiting", ":pointsman:turn:asked"]), 0);
+}

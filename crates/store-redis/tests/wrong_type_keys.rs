@@ -1,0 +1,47 @@
+//! Keys of the documents that somebody has made something else of: a commit is done whole or not at all.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::redis_location::{RedisLocation, outbox_event};
+use common::test_node::{TestNode, event_values};
+use common::{now, wait_until};
+use pointsman_store_conformance::world::{Draft, event};
+use pointsman_store_redis::Redis;
+
+/// While it cannot be set aside, nothing of its object is taken; then all of it goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_stay_in_the_outbox_while_set_aside_fails() {
+    let location = RedisLocation::on_shared_server();
+    let node = TestNode::open(&location).await;
+    let mut client = location.connect();
+    client.command(&["SET", ":events.set.aside", "no list"]);
+    client.push_events("mixed", &[outbox_event("a", 1), "poison".into(), outbox_event("a", 2)]);
+    for _ in 0..20 {
+        tokio::time::sleep(common::POLL_INTERVAL * 5).await;
+        // One of them may be in flight, where it is kept as well.
+        assert!(node.read_journal().await.is_empty());
+    }
+    client.command(&["DEL", ":events.set.aside"]);
+    assert_eq!(event_values(&node.wait_for_events(2).await), ["1", "2"]);
+    wait_until("it is set aside", async || {
+        location.connect().integer_reply(&["LLEN", ":events.set.aside"]) == 1
+    })
+    .await;
+    node.emit(event("a").key("mixed").value("3")).await;
+    assert_eq!(event_values(&node.wait_for_events(3).await), ["1", "2", "3"]);
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn other_layouts_are_refused_with_advice() {
+    let location = RedisLocation::on_shared_server();
+    TestNode::open(&location).await.close().await;
+    let mut client = location.connect();
+    let known: u32 = client.text_reply(&["HGET", ":pointsman:texts", "layout"]).unwrap().parse().unwrap();
+    for (layout, advice) in [(known + 1, "newer version"), (known - 1, "cannot be upgraded")] {
+        client.command(&["HSET", ":pointsman:texts", "layout", &layout.to_string()]);
+        let refused = Redis::open(&location.url, now()).await.err().unwrap().to_string();
+        assert!(refused.contains(advice) && refused.contains(&format!("layout is {layout}")), "{refused}");
+    }
+}
