@@ -32,14 +32,14 @@ pub struct AuditEntryBody {
     pub detail: String,
 }
 
-impl From<&(i64, Deed)> for AuditEntryBody {
-    fn from((number, entry): &(i64, Deed)) -> Self {
+impl From<&(i64, AuditEntry)> for AuditEntryBody {
+    fn from((number, entry): &(i64, AuditEntry)) -> Self {
         Self {
             number: *number,
             time: entry.at.to_string(),
-            by: entry.by.clone(),
+            by: entry.actor.clone(),
             action: entry.action.clone(),
-            target: entry.what.clone(),
+            target: entry.target.clone(),
             detail: entry.detail.clone(),
         }
     }

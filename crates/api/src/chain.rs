@@ -58,13 +58,13 @@ pub struct ChainNodeBody {
     pub setback: Option<SetbackPolicyBody>,
     /// `process`, `stop` or `next_state`.
     #[schema(value_type = String)]
-    pub action: Action,
+    pub action: ChainNodeAction,
     /// The number of orders at this node; null for a token that is bound to a tenant.
     pub orders: Option<u64>,
 }
 
 impl ChainNodeBody {
-    pub fn new(node: &ChainNode, action: Action, orders: Option<u64>) -> Self {
+    pub fn new(node: &ChainNode, action: ChainNodeAction, orders: Option<u64>) -> Self {
         let step = match &node.role {
             ChainNodeRole::Step(step) => Some(step),
             ChainNodeRole::End => None,
@@ -75,7 +75,7 @@ impl ChainNodeBody {
             handler: step.map(|step| step.handler.to_string()),
             next: step.map(|step| step.next.to_string()),
             on_error: step.and_then(|step| step.on_error.as_ref()).map(ToString::to_string),
-            setback: step.and_then(|step| step.setback.as_ref()).map(SetbackPolicyBody::from),
+            setback: step.and_then(|step| step.retry.as_ref()).map(SetbackPolicyBody::from),
             action,
             orders,
         }
@@ -111,7 +111,7 @@ impl From<&RetryPolicy> for SetbackPolicyBody {
             Backoff::List(_) => delays.iter().max().copied().unwrap_or(policy.delay),
         };
         Self {
-            max: policy.max,
+            max: policy.max_retries,
             backoff: backoff.into(),
             delay_seconds: delays.first().unwrap_or(&policy.delay).as_secs_f64(),
             max_delay_seconds: longest.as_secs_f64(),
@@ -141,5 +141,5 @@ pub struct SetChainStateBody {
 pub struct SetChainNodeActionBody {
     /// `process`; `stop`: orders wait here; `next_state`: orders move on without running the step.
     #[schema(value_type = String)]
-    pub action: Action,
+    pub action: ChainNodeAction,
 }

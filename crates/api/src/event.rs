@@ -150,8 +150,8 @@ impl From<&LaneView> for ObjectLaneBody {
             handler: lane.head.handler.to_string(),
             head: TaskBody::from(&lane.head),
             halted: lane.is_halted(),
-            waiting: lane.behind,
-            more: lane.more,
+            waiting: lane.tasks_behind,
+            more: lane.has_more_behind,
         }
     }
 }

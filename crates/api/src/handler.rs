@@ -42,10 +42,10 @@ pub struct HandlerBody {
     pub timeout_seconds: Option<f64>,
     /// Null for a source, which has no lanes.
     #[schema(value_type = Option<String>)]
-    pub order: Option<Order>,
+    pub order: Option<LaneOrdering>,
     /// Null for a source.
     #[schema(value_type = Option<String>)]
-    pub on_error: Option<LaneFailure>,
+    pub on_error: Option<LaneFailurePolicy>,
     /// The maximal number of retries of a task.
     pub retry_max: Option<u32>,
     /// Null if it is not defined.

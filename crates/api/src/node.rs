@@ -71,12 +71,12 @@ impl From<&NodeView> for NodeBody {
             id: node.id,
             name: node.name.clone(),
             alive: !node.gone,
-            joined_at: node.joined.to_string(),
-            last_heartbeat_at: node.heard.to_string(),
-            handlers: node.abilities.handlers.iter().map(ToString::to_string).collect(),
-            slots: node.abilities.slots as u64,
+            joined_at: node.joined_at.to_string(),
+            last_heartbeat_at: node.last_heartbeat_at.to_string(),
+            handlers: node.capabilities.handlers.iter().map(ToString::to_string).collect(),
+            slots: node.capabilities.slots as u64,
             running: node.running,
-            clock: NodeClockBody::from(&node.abilities.clock),
+            clock: NodeClockBody::from(&node.capabilities.clock),
         }
     }
 }

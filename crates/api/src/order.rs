@@ -76,7 +76,7 @@ impl From<&OrderView> for OrderBody {
         let order = &view.order;
         let task = view.task.as_ref().map(|(id, status, due)| OrderTaskBody {
             id: id.to_string(),
-            status: status.public(None).into(),
+            status: status.public_name(None).into(),
             due: format_optional_time(*due),
         });
         Self {
@@ -88,16 +88,16 @@ impl From<&OrderView> for OrderBody {
             value: order.value.clone(),
             tenant: order.tenant.to_string(),
             priority: order.priority.get(),
-            planned_at: format_optional_time(order.planned),
-            created_at: format_optional_time(Some(order.created)),
-            started_at: format_optional_time(order.started),
+            planned_at: format_optional_time(order.planned_at),
+            created_at: format_optional_time(Some(order.created_at)),
+            started_at: format_optional_time(order.started_at),
             suspended: order.suspended,
             task,
-            setback_until: format_optional_time(view.setback),
-            stranded: view.stranded,
-            blocked_by: view.held.clone(),
+            setback_until: format_optional_time(view.retry_at),
+            stranded: view.orphaned,
+            blocked_by: view.paused_because.clone(),
             failed_step: view
-                .failed
+                .suspended_by
                 .as_ref()
                 .map(|(task, error)| FailedStepBody { task: task.to_string(), error: error.clone() }),
         }

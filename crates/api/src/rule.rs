@@ -26,10 +26,10 @@ impl From<&Rule> for RuleBody {
     fn from(rule: &Rule) -> Self {
         Self {
             kind: rule.kind,
-            target_kind: rule.place.space().into(),
-            name: rule.place.name(),
+            target_kind: rule.scope.kind_name().into(),
+            name: rule.scope.name(),
             tenant: rule.tenant.as_ref().map(ToString::to_string),
-            by: rule.by.clone(),
+            by: rule.set_by.clone(),
             reason: rule.reason.clone(),
             since: rule.since.to_string(),
         }

@@ -44,11 +44,11 @@ pub struct ScheduleBody {
     pub action: Option<ScheduleActionBody>,
     /// `one`, `all` or `none`; null if it is not defined.
     #[schema(value_type = Option<String>)]
-    pub catch_up: Option<CatchUp>,
+    pub catch_up: Option<CatchUpPolicy>,
     pub catch_up_within_seconds: f64,
     /// `skip`, `queue` or `cancel`; null if it is not defined.
     #[schema(value_type = Option<String>)]
-    pub overlap: Option<Overlap>,
+    pub overlap: Option<OverlapPolicy>,
     pub jitter_seconds: f64,
     /// Warnings about surprising effects of the expression, each in a sentence.
     #[serde(default)]
@@ -108,10 +108,10 @@ pub struct FireBody {
 impl From<&Fire> for FireBody {
     fn from(fire: &Fire) -> Self {
         Self {
-            planned_at: fire.planned.to_string(),
-            decided_at: fire.at.to_string(),
-            outcome: fire.outcome.word().into(),
-            reason: fire.outcome.reason().map(Into::into),
+            planned_at: fire.planned_at.to_string(),
+            decided_at: fire.recorded_at.to_string(),
+            outcome: fire.outcome.as_str().into(),
+            reason: fire.outcome.skip_reason().map(Into::into),
             event_id: fire.event.map(|id| id.get()),
             task_id: fire.task.as_ref().map(ToString::to_string),
         }

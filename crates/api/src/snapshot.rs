@@ -53,7 +53,7 @@ impl EventSnapshot {
 
 impl From<&Event> for EventSnapshot {
     fn from(event: &Event) -> Self {
-        let has_prev = event.key.is_some() && !event.is_engine();
+        let has_prev = event.key.is_some() && !event.is_engine_event();
         Self {
             event_id: event.id.get(),
             kind: event.kind.to_string(),
@@ -62,7 +62,7 @@ impl From<&Event> for EventSnapshot {
             sub: event.sub.as_ref().map(ToString::to_string),
             value: event.value.clone(),
             context: event.context.clone(),
-            tenant: if event.is_engine() { String::new() } else { event.tenant.to_string() },
+            tenant: if event.is_engine_event() { String::new() } else { event.tenant.to_string() },
         }
     }
 }
@@ -79,7 +79,7 @@ impl Serialize for EventSnapshot {
                 }
             }
             map.serialize_entry("TYPE", &self.kind)?;
-            let fields: RawMembers = self.value.to().map_err(S::Error::custom)?;
+            let fields: RawMembers = self.value.decode().map_err(S::Error::custom)?;
             for (name, field) in &fields {
                 map.serialize_entry(name, field)?;
             }
@@ -117,7 +117,7 @@ impl TryFrom<RawMembers> for EventSnapshot {
             None => None,
         };
         let Some(tenant) = take_member(&mut members, "tenant")? else {
-            let value = Json::of(&members).map_err(|e| e.to_string())?;
+            let value = Json::from_value(&members).map_err(|e| e.to_string())?;
             let (context, tenant) = (BTreeMap::new(), String::new());
             return Ok(Self { event_id, kind, key, prev: None, sub: None, value, context, tenant });
         };
@@ -178,7 +178,7 @@ mod tests {
             EngineEvent::OrderStepEnded { order, transition },
             EngineEvent::TaskEnded { handler, task, return_code: 3 },
         ]
-        .map(|event| event.at(EventId::new(ID).unwrap()))
+        .map(|event| event.to_event(EventId::new(ID).unwrap()))
         .into()
     }
 

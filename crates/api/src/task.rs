@@ -44,8 +44,8 @@ pub(crate) fn format_optional_time(instant: Option<Timestamp>) -> String {
 
 impl From<&Task> for TaskBody {
     fn from(task: &Task) -> Self {
-        let status = task.life.state.status();
-        let delay = match task.life.state {
+        let status = task.lifecycle.state.status();
+        let delay = match task.lifecycle.state {
             TaskState::New { due } if due > task.created_at => Some(due),
             _ => None,
         };
@@ -57,14 +57,14 @@ impl From<&Task> for TaskBody {
             created_at: format_optional_time(Some(task.created_at)),
             started_at: format_optional_time(task.started_at),
             finished_at: format_optional_time(task.finished_at),
-            status: status.public(task.life.state.reason()).into(),
+            status: status.public_name(task.lifecycle.state.error_reason()).into(),
             state: status.as_str().into(),
             handler: task.handler.to_string(),
             tenant: task.tenant.to_string(),
             key: task.key.as_ref().map(ToString::to_string),
             event_id: task.event.map(|id| id.get()),
-            retries: task.life.retries,
-            attempt: task.life.attempt,
+            retries: task.lifecycle.retries,
+            attempt: task.lifecycle.attempt,
             planned_at: format_optional_time(task.planned_at),
             delay_until: format_optional_time(delay),
             error: task.error.clone(),
@@ -102,8 +102,8 @@ pub struct RunningAttemptBody {
 impl RunningAttemptBody {
     /// The running attempt of a task, if it has one.
     pub fn from_task(task: &Task) -> Option<Self> {
-        let TaskState::Locked(lease) = task.life.state else { return None };
-        let (number, started_at) = (task.life.attempt, lease.since.to_string());
+        let TaskState::Locked(lease) = task.lifecycle.state else { return None };
+        let (number, started_at) = (task.lifecycle.attempt, lease.since.to_string());
         Some(Self { number, started_at, lease_until: format_optional_time(lease.until) })
     }
 }
@@ -126,7 +126,7 @@ impl From<&Attempt> for EndedAttemptBody {
             number: attempt.number,
             started_at: attempt.started_at.to_string(),
             ended_at: attempt.ended_at.to_string(),
-            end: attempt.end,
+            end: attempt.outcome,
             error: attempt.error.clone(),
         }
     }

@@ -43,7 +43,7 @@ pub struct TaskGateBody {
 impl From<&Gate> for TaskGateBody {
     fn from(gate: &Gate) -> Self {
         Self {
-            gate: gate.gate,
+            gate: gate.kind,
             open: gate.open,
             detail: gate.detail.clone(),
             until: format_optional_time(gate.until),

@@ -97,7 +97,7 @@ impl ClaimedTaskBody {
         Self {
             id: claimed.id.to_string(),
             fence: claimed.fence,
-            lease_until: format_optional_time(claimed.until),
+            lease_until: format_optional_time(claimed.lease_until),
             attempt: claimed.attempt,
             retries: claimed.retries,
             handler: claimed.handler.to_string(),
@@ -105,13 +105,13 @@ impl ClaimedTaskBody {
             collection: subject.collection().to_owned(),
             tenant: subject.tenant().to_string(),
             key: subject.key().map(ToString::to_string),
-            planned_at: format_optional_time(claimed.planned),
+            planned_at: format_optional_time(claimed.planned_at),
             prev_sent: claimed.prev_sent.map(|id| id.get()),
             late: claimed.late,
             event: subject.event().map(|event| EventSnapshot::from(&**event)),
             order: match subject {
                 TaskSubject::Step(step) => Some(OrderStepBody::from(step)),
-                TaskSubject::Event(_) | TaskSubject::Run(_) => None,
+                TaskSubject::Event(_) | TaskSubject::CollectionRun(_) => None,
             },
         }
     }
@@ -151,7 +151,7 @@ pub struct NewLogLine {
     /// `info` (if not given) or `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub level: Option<Level>,
+    pub level: Option<LogLevel>,
     pub message: String,
 }
 

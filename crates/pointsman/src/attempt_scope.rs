@@ -24,8 +24,8 @@ tokio::task_local! {
 
 impl AttemptScope {
     pub(crate) fn new(task: &ClaimedTask, log_sender: LogLineSender) -> Self {
-        let depth = task.subject.depth().saturating_add(1);
-        Self { log_sender, cause: Cause { event: task.subject.cause(), task: task.seq, depth } }
+        let depth = task.subject.cause_depth().saturating_add(1);
+        Self { log_sender, cause: Cause { event: task.subject.cause_event(), task: task.seq, depth } }
     }
 
     /// Runs a future as a part of the attempt.

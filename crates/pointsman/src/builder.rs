@@ -44,7 +44,7 @@ pub enum StartError {
     #[error("{kind} is routed to the handler {handler}, which does not exist; add it with `handler`")]
     UnknownHandler { kind: HandlingKey, handler: HandlerName },
     #[error("the node {node} of the chain {chain} names the handler {handler}, which does not exist")]
-    UnknownStepHandler { chain: ChainPath, node: NodeId, handler: HandlerName },
+    UnknownStepHandler { chain: ChainPath, node: ChainNodeId, handler: HandlerName },
     #[error("the chain {chain} is invalid: {reason}")]
     InvalidChain { chain: ChainPath, reason: String },
     #[error("there are two chains {0}")]
@@ -99,7 +99,11 @@ impl BusBuilder {
     pub(crate) fn new(store_url: &str) -> Self {
         let plan = BusPlan {
             store_url: store_url.into(),
-            settings: Settings { registrant: program_name(), node_name: node_name(), ..Settings::default() },
+            settings: Settings {
+                registration_name: program_name(),
+                node_name: node_name(),
+                ..Settings::default()
+            },
             states: StateMap::default(),
             handlers: Vec::new(),
             routes: Routes::new(),
@@ -116,7 +120,7 @@ impl<Last> BusBuilder<Last> {
     /// Buses of the same name are taken to have the same handlers and routes, and those of the bus started last apply;
     /// handlers and routes of differently named buses add up.
     pub fn name(mut self, name: &str) -> Self {
-        self.plan.settings.registrant = name.into();
+        self.plan.settings.registration_name = name.into();
         self
     }
 
@@ -215,7 +219,7 @@ impl<Last> BusBuilder<Last> {
             chain_routes: plan.chain_routes,
             ..Setup::default()
         };
-        let store = BusStore::open(&plan.store_url, &plan.settings.time).await?;
+        let store = BusStore::open(&plan.store_url, &plan.settings.time_source).await?;
         match Engine::start(store.to_dyn_store(), plan.settings, setup).await {
             Ok(engine) => {
                 let bus = Bus::new(engine, store, resources.clone());
@@ -232,8 +236,8 @@ impl<Last> BusBuilder<Last> {
 
 impl BusBuilder<HandlerAdded> {
     /// Sets whether events of one object are handled one at a time, in order. They are by default.
-    pub fn lane_ordering(self, order: Order) -> Self {
-        self.change_last_handler(|handler| handler.def.order = order)
+    pub fn lane_ordering(self, order: LaneOrdering) -> Self {
+        self.change_last_handler(|handler| handler.def.ordering = order)
     }
 
     /// Sets how often and when a failed task is retried.
@@ -243,7 +247,7 @@ impl BusBuilder<HandlerAdded> {
 
     /// Sets the maximal number of retries: 2 by default, which means three attempts.
     pub fn retries(self, max: u32) -> Self {
-        self.change_last_handler(|handler| handler.def.retry.max = max)
+        self.change_last_handler(|handler| handler.def.retry.max_retries = max)
     }
 
     /// Sets how long an attempt may take before it fails; one minute by default.
@@ -252,7 +256,7 @@ impl BusBuilder<HandlerAdded> {
     }
 
     /// Sets what happens to an object's further events when one has failed for good.
-    pub fn on_error(self, policy: LaneFailure) -> Self {
+    pub fn on_error(self, policy: LaneFailurePolicy) -> Self {
         self.change_last_handler(|handler| handler.def.on_error = policy)
     }
 
@@ -315,7 +319,7 @@ impl BusPlan {
 
     fn check_chain(&self, chain: &Chain) -> Result<(), StartError> {
         let path = || chain.path.clone();
-        if let Some((_, reason)) = chain.faults().into_iter().next() {
+        if let Some((_, reason)) = chain.validation_errors().into_iter().next() {
             return Err(StartError::InvalidChain { chain: path(), reason });
         }
         for node in &chain.nodes {

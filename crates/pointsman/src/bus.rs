@@ -104,26 +104,26 @@ impl Bus {
 
     /// Watches all events from now on.
     pub async fn watch(&self) -> Result<JournalWatch, StoreError> {
-        let head = self.engine.observer().extent().await?.head;
+        let head = self.engine.observer().read_extent().await?.head;
         Ok(self.watch_after(head, EventFilter::default()))
     }
 
     /// Watches the events after `after` that match: first past ones, then new ones.
-    pub fn watch_after(&self, after: EventId, filter: Filter) -> JournalWatch {
+    pub fn watch_after(&self, after: EventId, filter: EventFilter) -> JournalWatch {
         JournalWatch::new(self.engine.clone(), after, filter)
     }
 
     /// Waits until all tasks of an event have finished, and returns them. Retries and snoozes are waited for too.
     pub async fn wait_for_tasks(&self, emitted: &EmittedEvent) -> Result<Vec<Task>, StoreError> {
         // Subscribe first, so that no change is missed between the read and the wait.
-        let mut changes = self.engine.changes();
+        let mut changes = self.engine.subscribe_task_changes();
         let ids: HashSet<&TaskId> = emitted.tasks.iter().collect();
         loop {
             let mut tasks = Vec::new();
             for id in &emitted.tasks {
                 tasks.extend(self.read_task(id).await?);
             }
-            if tasks.iter().all(|task| has_finished(task.life.state.status())) {
+            if tasks.iter().all(|task| has_finished(task.lifecycle.state.status())) {
                 return Ok(tasks);
             }
             let one_finished = async {
@@ -140,14 +140,14 @@ impl Bus {
 
     /// Reads a task with its attempts.
     pub async fn read_task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        Ok(self.engine.store().task(id).await?.map(|(task, _)| task))
+        Ok(self.engine.store().read_task(id).await?.map(|(task, _)| task))
     }
 
     /// Reads a task's log so far; empty if there is no such task.
     pub async fn read_task_logs(&self, id: &TaskId) -> Result<Vec<LogLine>, StoreError> {
         let mut lines = Vec::new();
         let mut from = 0;
-        while let Some(page) = self.engine.store().logs(id, from, LOG_PAGE_LINES).await? {
+        while let Some(page) = self.engine.store().read_logs(id, from, LOG_PAGE_LINES).await? {
             let Some(last) = page.lines.last() else { break };
             from = last.number + 1;
             lines.extend(page.lines.into_iter().map(|stored| stored.line));
@@ -171,7 +171,7 @@ impl Bus {
     }
 }
 
-fn has_finished(status: Status) -> bool {
+fn has_finished(status: TaskStatus) -> bool {
     match status {
         TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing => true,
         TaskStatus::New | TaskStatus::Scheduled | TaskStatus::Locked => false,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pointsman_core::store::{Store, StoreError};
 use pointsman_core::{EventId, NewEvent, Timestamp};
 use pointsman_engine::TimeSource;
-use pointsman_store::sql::{BoxError, Sql, TransactError};
+use pointsman_store::sql::{BoxError, SqlTransaction, TransactError};
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_store_redis::{Endpoint, Redis, RedisStore};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
@@ -37,11 +37,11 @@ impl BusStore {
         let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
         match (scheme, url.strip_prefix("sqlite:")) {
             ("postgres" | "postgresql", _) => {
-                time.measure(async || Postgres::read_clock(url).await.map(Some)).await?;
+                time.measure_server_clock(async || Postgres::read_clock(url).await.map(Some)).await?;
                 Ok(Self::Postgres(Postgres::open(url, time.now()).await?))
             }
             (scheme, _) if Endpoint::has_scheme(scheme) => {
-                time.measure(async || Redis::read_clock(url).await.map(Some)).await?;
+                time.measure_server_clock(async || Redis::read_clock(url).await.map(Some)).await?;
                 Ok(Self::Redis(Redis::open(url, time.now()).await?))
             }
             (_, Some(":memory:")) => Ok(Self::Sqlite(Sqlite::in_memory(time.now())?)),
@@ -64,7 +64,7 @@ impl BusStore {
     /// Runs `work` and emits the events that it returns, in one transaction.
     pub(crate) async fn transact(
         &self,
-        work: impl FnOnce(&mut dyn Sql) -> Result<Vec<NewEvent>, BoxError> + Send + 'static,
+        work: impl FnOnce(&mut dyn SqlTransaction) -> Result<Vec<NewEvent>, BoxError> + Send + 'static,
         now: Timestamp,
     ) -> Result<UnitOfWorkEvents, TransactError> {
         match self {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pointsman_core::store::{AttemptResult, ClaimedTask};
 use pointsman_core::task::{LogLevel, LogLine};
 use pointsman_core::{Context, EventId, HandlerName, Json, NewEvent, TaskId, Timestamp};
-use pointsman_engine::{Delivery, Outcome};
+use pointsman_engine::{Delivery, HandlerOutcome};
 
 use crate::attempt_scope::AttemptScope;
 use crate::emit::{EmitOptions, InvalidEvent};
@@ -162,7 +162,7 @@ impl Ctx {
         self.add_log_line(LogLevel::Error, message.into());
     }
 
-    fn add_log_line(&self, level: Level, message: String) {
+    fn add_log_line(&self, level: LogLevel, message: String) {
         let line = LogLine { time: self.now(), level, message };
         // A line after the end belongs to no attempt; dropping it is better than failing its writer.
         let _ = self.with_effects(|effects| effects.logs.push(line));
@@ -194,14 +194,14 @@ impl Ctx {
     }
 
     /// The outcome of the attempt, with the effects that commit with it.
-    pub(crate) fn finish_attempt(&self, returned: Result<Option<Json>, HandlerError>) -> Outcome {
+    pub(crate) fn finish_attempt(&self, returned: Result<Option<Json>, HandlerError>) -> HandlerOutcome {
         let effects = self.0.effects.lock().unwrap_or_else(PoisonError::into_inner).take();
         let AttemptEffects { emits, logs } = effects.unwrap_or_default();
         let ended = match returned {
             Ok(result) => AttemptResult::Succeeded { result },
             Err(error) => error.into_attempt_end(self.now()),
         };
-        Outcome { ended, target: None, emits, logs }
+        HandlerOutcome { ended, target_health: None, emits, logs }
     }
 }
 

@@ -76,7 +76,7 @@ impl EmitOptions {
 
     /// The idempotency key and a digest of the whole event. The digest contains the delay instead of the due time, which
     /// differs with every repeat.
-    pub(crate) fn to_idempotency(&self, event: &NewEvent) -> Result<Option<Idempotency>, InvalidEvent> {
+    pub(crate) fn to_idempotency(&self, event: &NewEvent) -> Result<Option<IdempotencyKey>, InvalidEvent> {
         let Some(key) = &self.idempotency_key else { return Ok(None) };
         if key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY_BYTES || key.chars().any(char::is_control) {
             let reason = format!(
@@ -96,10 +96,10 @@ impl EmitOptions {
         add_part(&event.priority.get().to_string());
         add_part(&self.delay.unwrap_or_default().as_nanos().to_string());
         event.context.iter().flat_map(|(name, value)| [name, value]).for_each(|text| add_part(text));
-        Ok(Some(Idempotency {
+        Ok(Some(IdempotencyKey {
             tenant: event.tenant.clone(),
             key: key.clone(),
-            digest: hash.finalize().into(),
+            request_digest: hash.finalize().into(),
         }))
     }
 }
@@ -139,9 +139,9 @@ pub struct EmittedEvent {
 }
 
 impl EmittedEvent {
-    pub(crate) fn from_receipt(receipt: Receipt) -> Vec<Self> {
+    pub(crate) fn from_receipt(receipt: EmitReceipt) -> Vec<Self> {
         let is_repeat = receipt.repeated;
-        let to_emitted = |Sequenced { id, prev, tasks }| Self { id, prev, tasks, is_repeat };
+        let to_emitted = |SequencedEvent { id, prev, tasks }| Self { id, prev, tasks, is_repeat };
         receipt.events.into_iter().map(to_emitted).collect()
     }
 }

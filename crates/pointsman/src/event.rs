@@ -107,7 +107,7 @@ impl RawEvent {
 
     /// Parses the payload.
     pub fn parse_value<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        self.value.to()
+        self.value.decode()
     }
 }
 
@@ -128,16 +128,16 @@ pub(crate) fn to_new_event<E: Event>(
     let invalid = |reason: &dyn Display| InvalidEvent::new(E::TYPE, reason);
     let kind = HandlingKey::new(E::TYPE).map_err(|e| invalid(&e))?;
     names::check_emittable(&kind).map_err(|reserved| invalid(&reserved))?;
-    if cause.is_some_and(|cause| cause.depth > MAX_DEPTH) {
+    if cause.is_some_and(|cause| cause.depth > MAX_CAUSE_DEPTH) {
         return Err(invalid(&format!(
-            "an event storm: it is the last of a chain of {MAX_DEPTH} events that caused each other; check for handlers that emit \
+            "an event storm: it is the last of a chain of {MAX_CAUSE_DEPTH} events that caused each other; check for handlers that emit \
              what they handle"
         )));
     }
     let parse_key = |text: Option<String>| text.map(ObjectKey::new).transpose().map_err(|e| invalid(&e));
-    let value = Json::of(event).map_err(|e| invalid(&e))?;
-    if value.as_str().len() > event_json::MAX_VALUE {
-        return Err(invalid(&format!("a value has at most {} bytes of JSON", event_json::MAX_VALUE)));
+    let value = Json::from_value(event).map_err(|e| invalid(&e))?;
+    if value.as_str().len() > event_json::MAX_VALUE_BYTES {
+        return Err(invalid(&format!("a value has at most {} bytes of JSON", event_json::MAX_VALUE_BYTES)));
     }
     let priority = options.priority.or(E::PRIORITY).map(|number| Priority::try_from(i64::from(number)));
     Ok(NewEvent {
@@ -150,6 +150,6 @@ pub(crate) fn to_new_event<E: Event>(
         due: options.due_time(now),
         priority: priority.transpose().map_err(|e| invalid(&e))?.unwrap_or_default(),
         cause,
-        planned: None,
+        planned_at: None,
     })
 }

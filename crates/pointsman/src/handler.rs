@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use pointsman_core::Json;
-use pointsman_engine::{Delivery, Outcome};
+use pointsman_engine::{Delivery, HandlerOutcome};
 
 use crate::attempt_scope::AttemptScope;
 use crate::handler_result::IntoHandlerResult;
@@ -122,12 +122,12 @@ pub(crate) async fn run_attempt<Args, H: Handler<Args>>(
     handler: H,
     delivery: Delivery,
     resources: Arc<BusResources>,
-) -> Outcome {
+) -> HandlerOutcome {
     // The engine delivers only events and steps to functions.
     let Some(event) = event_for_task(&delivery.task) else {
-        return Outcome::failed("there is no event to handle");
+        return HandlerOutcome::failed("there is no event to handle");
     };
-    let (sender, receiver) = LogLineSender::new(delivery.log.time().clone());
+    let (sender, receiver) = LogLineSender::new(delivery.log.time_source().clone());
     let sink = delivery.log.clone();
     let scope = AttemptScope::new(&delivery.task, sender.clone());
     let ctx = Ctx::new(delivery, event, resources.wait_for_bus().await, scope.clone());

@@ -86,9 +86,9 @@ impl HandlerError {
         match self.0 {
             HandlerErrorKind::Failed { message, retry_after, is_permanent } => AttemptResult::Failed {
                 error: message,
-                code: 1,
-                after: retry_after.map(|delay| now.plus(delay)),
-                last: is_permanent,
+                return_code: 1,
+                retry_at: retry_after.map(|delay| now.plus(delay)),
+                permanent: is_permanent,
             },
             HandlerErrorKind::Snoozed(Snooze(delay)) => AttemptResult::Snoozed { until: now.plus(delay) },
         }
@@ -175,7 +175,7 @@ impl<T: Serialize, E: IntoHandlerError> IntoHandlerResult for Result<T, E> {
         let value = self.map_err(E::into_handler_error)?;
         let invalid =
             |error| HandlerError::permanent(format!("the handler's result is not valid JSON: {error}"));
-        let result = Json::of(&value).map_err(invalid)?;
+        let result = Json::from_value(&value).map_err(invalid)?;
         Ok((result.as_str() != "null").then_some(result))
     }
 }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn failed_end(error: &str, after: Option<Timestamp>, last: bool) -> AttemptResult {
-        AttemptResult::Failed { error: error.into(), code: 1, after, last }
+        AttemptResult::Failed { error: error.into(), return_code: 1, retry_at: after, permanent: last }
     }
 
     #[test]

@@ -115,12 +115,12 @@ pub use pointsman_core::task::retry::{Backoff, RetryPolicy};
 pub use pointsman_core::task::{LogLevel, LogLine, Task};
 pub use pointsman_core::{EventId, Json, LaneFailurePolicy, LaneOrdering, TaskId, TaskStatus};
 pub use pointsman_derive::Event;
-pub use pointsman_store::sql::{SqlError, SqlRow, Value};
+pub use pointsman_store::sql::{SqlError, SqlRow, SqlValue};
 
 /// The items that most programs use.
 pub mod prelude {
     pub use crate::{
         BoxError, Bus, Ctx, EmitOptions, Event, HandlerError, Operation, RawEvent, RequestContext, Snooze,
-        State, Status, Step, TaskInfo, Tx, UnitOfWork,
+        State, Step, TaskInfo, TaskStatus, Tx, UnitOfWork,
     };
 }

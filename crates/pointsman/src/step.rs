@@ -33,7 +33,7 @@ const STEP_EVENT_TYPE: &str = "pointsman.step";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step<T> {
     pub order: OrderKey,
-    pub node: NodeId,
+    pub node: ChainNodeId,
     pub value: T,
 }
 
@@ -42,13 +42,13 @@ impl<T: DeserializeOwned + Send> Extract for Step<T> {
     fn extract(ctx: &Ctx) -> Result<Self, HandlerError> {
         let step = match &ctx.claimed_task().subject {
             TaskSubject::Step(step) => step,
-            TaskSubject::Event(_) | TaskSubject::Run(_) => {
+            TaskSubject::Event(_) | TaskSubject::CollectionRun(_) => {
                 return Err(HandlerError::permanent(
                     "the task is not a step of an order; take the event's type or `RawEvent` instead of `Step`",
                 ));
             }
         };
-        let value = step.value.to().map_err(|error| {
+        let value = step.value.decode().map_err(|error| {
             HandlerError::permanent(format!(
                 "the value of the order {} does not fit the type of the step: {error}",
                 step.order
@@ -64,7 +64,7 @@ pub(crate) fn event_for_task(task: &ClaimedTask) -> Option<Arc<Event>> {
     match &task.subject {
         TaskSubject::Event(event) => Some(event.clone()),
         TaskSubject::Step(step) => Some(Arc::new(substitute_event(step))),
-        TaskSubject::Run(_) => None,
+        TaskSubject::CollectionRun(_) => None,
     }
 }
 

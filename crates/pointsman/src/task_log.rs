@@ -137,7 +137,7 @@ impl LogLineSender {
         self.with_state(|state| state.channel = None);
     }
 
-    fn send(&self, level: Level, message: String) {
+    fn send(&self, level: LogLevel, message: String) {
         self.with_state(|state| {
             state.line_count += 1;
             if let Some(channel) =
@@ -158,7 +158,7 @@ impl LogLineReceiver {
     /// Forwards lines to the engine until the sender is closed and all are sent.
     pub(crate) async fn forward_to(mut self, sink: LogSink) {
         while let Some(LogLine { time, level, message }) = self.0.recv().await {
-            sink.line(time, level, message).await;
+            sink.write_line(time, level, message).await;
         }
     }
 }
@@ -169,7 +169,7 @@ mod tests {
     use tracing_subscriber::prelude::*;
 
     /// Runs `work` in one attempt and returns its log lines.
-    async fn log_lines_of(layer: TaskLog, work: impl AsyncFn()) -> Vec<(Level, String)> {
+    async fn log_lines_of(layer: TaskLog, work: impl AsyncFn()) -> Vec<(LogLevel, String)> {
         let (sender, mut receiver) = LogLineSender::new(Arc::default());
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
         attempt_scope::tests::run_in_test_attempt(sender.clone(), work()).await;

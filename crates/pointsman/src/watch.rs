@@ -18,7 +18,7 @@ const PAGE_EVENTS: usize = 256;
 /// The matching events of the journal, in order and without a gap.
 pub struct JournalWatch {
     engine: Engine,
-    filter: Filter,
+    filter: EventFilter,
     after: EventId,
     /// Events that were read and not yet returned.
     buffered: VecDeque<Arc<pointsman_core::Event>>,
@@ -35,7 +35,7 @@ pub enum WatchError {
 }
 
 impl JournalWatch {
-    pub(crate) fn new(engine: Engine, after: EventId, filter: Filter) -> Self {
+    pub(crate) fn new(engine: Engine, after: EventId, filter: EventFilter) -> Self {
         Self { engine, filter, after, buffered: VecDeque::new() }
     }
 
@@ -46,16 +46,16 @@ impl JournalWatch {
                 return Ok(RawEvent(event));
             }
             let observer = self.engine.observer();
-            let page = observer.page(&self.filter, self.after, None, PAGE_EVENTS).await?;
-            if page.extent.is_torn(self.after) {
+            let page = observer.read_page(&self.filter, self.after, None, PAGE_EVENTS).await?;
+            if page.journal_range.is_torn(self.after) {
                 return Err(WatchError::Torn(self.after));
             }
-            self.after = page.scanned.max(self.after);
+            self.after = page.scanned_up_to.max(self.after);
             self.buffered.extend(page.events);
-            if self.buffered.is_empty() && self.after >= page.extent.head {
+            if self.buffered.is_empty() && self.after >= page.journal_range.head {
                 tokio::select! {
-                    () = observer.matched(&self.filter, &mut self.after) => {}
-                    () = observer.stopped() => return Err(StoreError::Closed.into()),
+                    () = observer.wait_for_match(&self.filter, &mut self.after) => {}
+                    () = observer.wait_until_stopped() => return Err(StoreError::Closed.into()),
                 }
             }
         }

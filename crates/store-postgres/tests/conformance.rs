@@ -34,7 +34,7 @@ async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
 
 #[async_trait]
 impl Harness for TestStores {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         // Stores that only this list still references are finished.
         self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
         let database = TestDatabase::acquire().await;

@@ -6,15 +6,15 @@ mod test_store;
 use std::time::Duration;
 
 use pointsman_core::store::{Registry, Store};
-use pointsman_store::finding::{Finding, Verdict};
+use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store_postgres::{Postgres as Database, doctor};
-use pointsman_testing::{PgBouncer, Postgres, Settings, shared};
+use pointsman_testing::{PgBouncer, PostgresServer, PostgresSettings, shared_postgres};
 use test_store::{TestStore, connect, now};
 
 const LONG_TRANSACTION: Duration = Duration::from_secs(60);
 
-fn durable() -> Postgres {
-    Postgres::start(Settings { durable: true, ..Settings::default() }).unwrap()
+fn durable() -> PostgresServer {
+    PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() }).unwrap()
 }
 
 async fn examine(url: &str) -> Vec<Finding> {
@@ -28,13 +28,17 @@ fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
     found[0]
 }
 
-async fn verdict(url: &str, name: &str) -> Verdict {
-    finding_named(&examine(url).await, name).verdict
+async fn verdict(url: &str, name: &str) -> FindingSeverity {
+    finding_named(&examine(url).await, name).severity
 }
 
 /// The names of all findings that are not ok.
 fn problems(findings: &[Finding]) -> Vec<&'static str> {
-    findings.iter().filter(|finding| finding.verdict != Verdict::Ok).map(|finding| finding.name).collect()
+    findings
+        .iter()
+        .filter(|finding| finding.severity != FindingSeverity::Ok)
+        .map(|finding| finding.name)
+        .collect()
 }
 
 fn advice(finding: &Finding) -> &str {
@@ -66,7 +70,7 @@ async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
     let url = server.create_database().unwrap();
     let fresh = examine(&url).await;
     assert_eq!(problems(&fresh), [""; 0], "{fresh:#?}");
-    assert!(finding_named(&fresh, "layout").found.contains("no tables yet"));
+    assert!(finding_named(&fresh, "layout").observation.contains("no tables yet"));
     let tables = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pointsman'";
     assert_eq!(
         server.query(database_name(&url), tables).unwrap()[0][0].as_deref(),
@@ -75,7 +79,7 @@ async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
     );
 
     let store_node = TestStore::open(&url).await;
-    store_node.store.join("first", now()).await.unwrap();
+    store_node.store.join_node("first", now()).await.unwrap();
     let findings = examine(&url).await;
     assert_eq!(problems(&findings), [""; 0], "{findings:#?}");
     for (name, text) in [
@@ -89,7 +93,7 @@ async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
         ("nodes", "1 live: first"),
         ("outbox", "empty"),
     ] {
-        assert!(finding_named(&findings, name).found.contains(text), "{name}: {findings:#?}");
+        assert!(finding_named(&findings, name).observation.contains(text), "{name}: {findings:#?}");
     }
     store_node.close().await;
 }
@@ -103,19 +107,25 @@ async fn an_unreachable_database_is_reported_without_the_password() {
     ] {
         let findings = examine(url).await;
         let finding = finding_named(&findings, "connection");
-        assert_eq!((findings.len(), finding.verdict), (1, Verdict::Fault), "{finding:?}");
-        assert!(finding.found.contains(text) && !format!("{finding:?}").contains("s3cret"), "{finding:?}");
+        assert_eq!((findings.len(), finding.severity), (1, FindingSeverity::Fault), "{finding:?}");
+        assert!(
+            finding.observation.contains(text) && !format!("{finding:?}").contains("s3cret"),
+            "{finding:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn settings_that_lose_acknowledged_data_are_faults() {
-    let url = shared().unwrap().create_database().unwrap();
+    let url = shared_postgres().unwrap().create_database().unwrap();
     let findings = examine(&url).await;
     for setting in ["fsync", "full_page_writes", "synchronous_commit"] {
         let finding = finding_named(&findings, setting);
-        assert_eq!(finding.verdict, Verdict::Fault);
-        assert!(finding.found.starts_with("off") && advice(finding).contains("command line"), "{finding:?}");
+        assert_eq!(finding.severity, FindingSeverity::Fault);
+        assert!(
+            finding.observation.starts_with("off") && advice(finding).contains("command line"),
+            "{finding:?}"
+        );
     }
 }
 
@@ -129,40 +139,44 @@ async fn the_advice_for_settings_fixes_them() {
     let url = with_role(&url, "ann");
     assert_eq!(problems(&examine(&url).await), [""; 0]);
     let cases = [
-        ("ALTER SYSTEM SET fsync = off", "fsync", Verdict::Fault),
-        ("ALTER SYSTEM SET full_page_writes = off", "full_page_writes", Verdict::Fault),
-        ("ALTER SYSTEM SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
-        ("ALTER ROLE ann SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
-        ("ALTER DATABASE {database} SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
+        ("ALTER SYSTEM SET fsync = off", "fsync", FindingSeverity::Fault),
+        ("ALTER SYSTEM SET full_page_writes = off", "full_page_writes", FindingSeverity::Fault),
+        ("ALTER SYSTEM SET synchronous_commit = off", "synchronous_commit", FindingSeverity::Fault),
+        ("ALTER ROLE ann SET synchronous_commit = off", "synchronous_commit", FindingSeverity::Fault),
+        (
+            "ALTER DATABASE {database} SET synchronous_commit = off",
+            "synchronous_commit",
+            FindingSeverity::Fault,
+        ),
         (
             "ALTER ROLE ann IN DATABASE {database} SET synchronous_commit = off",
             "synchronous_commit",
-            Verdict::Fault,
+            FindingSeverity::Fault,
         ),
-        ("ALTER SYSTEM SET autovacuum = off", "autovacuum", Verdict::Warning),
-        ("ALTER SYSTEM SET track_counts = off", "track_counts", Verdict::Warning),
-        ("ALTER ROLE ann SET statement_timeout = '5s'", "statement_timeout", Verdict::Warning),
+        ("ALTER SYSTEM SET autovacuum = off", "autovacuum", FindingSeverity::Warning),
+        ("ALTER SYSTEM SET track_counts = off", "track_counts", FindingSeverity::Warning),
+        ("ALTER ROLE ann SET statement_timeout = '5s'", "statement_timeout", FindingSeverity::Warning),
         (
             "ALTER ROLE ann SET idle_in_transaction_session_timeout = '1s'",
             "idle_in_transaction_session_timeout",
-            Verdict::Warning,
+            FindingSeverity::Warning,
         ),
-        ("ALTER ROLE ann SET idle_session_timeout = '1h'", "idle_session_timeout", Verdict::Warning),
-        ("ALTER ROLE ann SET lock_timeout = '10ms'", "lock_timeout", Verdict::Warning),
+        ("ALTER ROLE ann SET idle_session_timeout = '1h'", "idle_session_timeout", FindingSeverity::Warning),
+        ("ALTER ROLE ann SET lock_timeout = '10ms'", "lock_timeout", FindingSeverity::Warning),
     ];
     for (sql, setting, verdict) in cases {
         let sql = sql.replace("{database}", database);
         run_statements(&server, database, &format!("{sql}; SELECT pg_reload_conf()"));
         let findings =
             wait_until(&url, |findings| findings.iter().any(|finding| finding.name == setting)).await;
-        assert_eq!(finding_named(&findings, setting).verdict, verdict, "{sql}");
+        assert_eq!(finding_named(&findings, setting).severity, verdict, "{sql}");
         run_statements(&server, database, advice(finding_named(&findings, setting)));
         wait_until(&url, |findings| problems(findings).is_empty()).await;
     }
 }
 
 /// Runs statements one by one: some must not share a transaction.
-fn run_statements(server: &Postgres, database: &str, statements: &str) {
+fn run_statements(server: &PostgresServer, database: &str, statements: &str) {
     for statement in statements.split("; ") {
         server.query(database, statement).unwrap();
     }
@@ -192,48 +206,57 @@ async fn roles_with_asynchronous_commits_are_named() {
         .unwrap();
     let findings = examine(&url).await;
     let roles = finding_named(&findings, "roles");
-    assert!(roles.verdict == Verdict::Warning && roles.found.contains("\"hasty\""), "{roles:?}");
+    assert!(
+        roles.severity == FindingSeverity::Warning && roles.observation.contains("\"hasty\""),
+        "{roles:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_long_open_transaction_is_named() {
-    let url = shared().unwrap().create_database().unwrap();
+    let url = shared_postgres().unwrap().create_database().unwrap();
     let other = connect(&url).await;
     other.batch_execute("BEGIN; SELECT 1").await.unwrap();
     let pid: i32 = other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
-    assert_eq!(verdict(&url, "transactions").await, Verdict::Ok);
+    assert_eq!(verdict(&url, "transactions").await, FindingSeverity::Ok);
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let findings = doctor::examine(&url, Duration::from_secs(1)).await;
     let finding = finding_named(&findings, "transactions");
-    assert_eq!(finding.verdict, Verdict::Warning);
-    assert!(finding.found.contains(&format!("pid {pid} of postgres")), "{finding:?}");
-    assert!(finding.found.contains("idle in transaction"), "{finding:?}");
+    assert_eq!(finding.severity, FindingSeverity::Warning);
+    assert!(finding.observation.contains(&format!("pid {pid} of postgres")), "{finding:?}");
+    assert!(finding.observation.contains("idle in transaction"), "{finding:?}");
     assert!(advice(finding).contains(&format!("pg_terminate_backend({pid})")), "{finding:?}");
 }
 
 #[tokio::test]
 async fn a_role_that_cannot_see_other_transactions_is_told_the_grant() {
-    let server = shared().unwrap();
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let role = format!("blind_{}", database_name(&url));
     server.query(database_name(&url), &format!("CREATE ROLE {role} LOGIN")).unwrap();
     let findings = examine(&with_role(&url, &role)).await;
     let finding = finding_named(&findings, "transactions");
-    assert!(finding.verdict == Verdict::Ok && finding.found.contains("cannot be seen"), "{finding:?}");
+    assert!(
+        finding.severity == FindingSeverity::Ok && finding.observation.contains("cannot be seen"),
+        "{finding:?}"
+    );
     server.query(database_name(&url), advice(finding).strip_prefix("To see them: ").unwrap()).unwrap();
     let findings = examine(&with_role(&url, &role)).await;
-    assert!(finding_named(&findings, "transactions").found.starts_with("none is open"));
+    assert!(finding_named(&findings, "transactions").observation.starts_with("none is open"));
 }
 
 #[tokio::test]
 async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
-    let server = shared().unwrap();
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let newest = Database::migrate_to(&url, 1).await.unwrap();
     let findings = examine(&url).await;
     let older = finding_named(&findings, "layout");
-    assert_eq!(older.verdict, Verdict::Ok);
-    assert!(older.found.starts_with("1;") && older.found.contains(&format!("to {newest}")), "{older:?}");
+    assert_eq!(older.severity, FindingSeverity::Ok);
+    assert!(
+        older.observation.starts_with("1;") && older.observation.contains(&format!("to {newest}")),
+        "{older:?}"
+    );
 
     Database::migrate_to(&url, newest).await.unwrap();
     let later = "INSERT INTO pointsman.migration
@@ -241,7 +264,10 @@ async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
     server.query(database_name(&url), later).unwrap();
     let findings = examine(&url).await;
     let newer = finding_named(&findings, "layout");
-    assert!(newer.verdict == Verdict::Fault && newer.found.contains("newer version"), "{newer:?}");
+    assert!(
+        newer.severity == FindingSeverity::Fault && newer.observation.contains("newer version"),
+        "{newer:?}"
+    );
 
     let altered = "DELETE FROM pointsman.migration WHERE name = 'later.sql';
                    UPDATE pointsman.migration SET checksum = 'another' WHERE version = 2";
@@ -249,7 +275,7 @@ async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
     let findings = examine(&url).await;
     let altered = finding_named(&findings, "layout");
     assert!(
-        altered.verdict == Verdict::Fault && altered.found.contains("0002_documented.sql"),
+        altered.severity == FindingSeverity::Fault && altered.observation.contains("0002_documented.sql"),
         "{altered:?}"
     );
 
@@ -259,12 +285,15 @@ async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
         .unwrap();
     let findings = examine(&url).await;
     let foreign = finding_named(&findings, "layout");
-    assert!(foreign.verdict == Verdict::Fault && foreign.found.contains("not Pointsman's"), "{foreign:?}");
+    assert!(
+        foreign.severity == FindingSeverity::Fault && foreign.observation.contains("not Pointsman's"),
+        "{foreign:?}"
+    );
 }
 
 #[tokio::test]
 async fn missing_privileges_are_reported_with_the_grant() {
-    let server = shared().unwrap();
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let database = database_name(&url);
     let [maker, guest] = ["maker", "guest"].map(|role| format!("{role}_{database}"));
@@ -275,11 +304,11 @@ async fn missing_privileges_are_reported_with_the_grant() {
         let url = with_role(&url, role);
         let findings = examine(&url).await;
         let rights = finding_named(&findings, "rights");
-        assert_eq!(rights.verdict, Verdict::Fault, "{rights:?}");
+        assert_eq!(rights.severity, FindingSeverity::Fault, "{rights:?}");
         server.query(database, advice(rights).strip_prefix("Run as an owner: ").unwrap()).unwrap();
-        assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
+        assert_eq!(verdict(&url, "rights").await, FindingSeverity::Ok);
         close(Database::open(&url, now()).await.unwrap()).await;
-        assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
+        assert_eq!(verdict(&url, "rights").await, FindingSeverity::Ok);
     }
 }
 
@@ -292,29 +321,34 @@ async fn an_undeclared_pooler_is_a_fault() {
     let url = pooler.url().unwrap();
     let findings = examine(&url).await;
     let finding = finding_named(&findings, "pooler");
-    assert_eq!((problems(&findings), finding.verdict), (vec!["pooler"], Verdict::Fault), "{findings:#?}");
+    assert_eq!(
+        (problems(&findings), finding.severity),
+        (vec!["pooler"], FindingSeverity::Fault),
+        "{findings:#?}"
+    );
     assert!(advice(finding).contains("pooler=transaction") && advice(finding).contains("listen="));
 
     let findings = examine(&format!("{url}?pooler=transaction")).await;
     assert_eq!(problems(&findings), ["listening"], "{findings:#?}");
-    assert!(finding_named(&findings, "pooler").found.contains("as declared in the URL"));
+    assert!(finding_named(&findings, "pooler").observation.contains("as declared in the URL"));
 
     let findings = examine(&format!("{url}?pooler=transaction&listen={}", percent_encode(&direct))).await;
     assert_eq!(problems(&findings), [""; 0], "{findings:#?}");
 
     let elsewhere = percent_encode(&server.create_database().unwrap());
     let findings = examine(&format!("{url}?pooler=transaction&listen={elsewhere}")).await;
-    assert_eq!(finding_named(&findings, "listening").verdict, Verdict::Fault, "{findings:#?}");
+    assert_eq!(finding_named(&findings, "listening").severity, FindingSeverity::Fault, "{findings:#?}");
 
     let findings = examine(&format!("{direct}?pooler=transaction")).await;
-    assert!(finding_named(&findings, "pooler").found.contains("none was detected"), "{findings:#?}");
+    assert!(finding_named(&findings, "pooler").observation.contains("none was detected"), "{findings:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leftovers_of_other_programs_are_named() {
     let extra = [("max_prepared_transactions", "5"), ("autovacuum", "off")];
     let extra = extra.map(|(name, value)| (name.into(), value.into())).to_vec();
-    let server = Postgres::start(Settings { durable: true, max_connections: 12, extra }).unwrap();
+    let server =
+        PostgresServer::start(PostgresSettings { durable: true, max_connections: 12, extra }).unwrap();
     let url = server.create_database().unwrap();
     close(Database::open(&url, now()).await.unwrap()).await;
     let before = examine(&url).await;
@@ -331,7 +365,10 @@ async fn leftovers_of_other_programs_are_named() {
         [("prepared transactions", "left over"), ("replication slots", "forgotten"), ("tables", "object")]
     {
         let finding = finding_named(&findings, name);
-        assert!(finding.verdict == Verdict::Warning && finding.found.contains(text), "{finding:?}");
+        assert!(
+            finding.severity == FindingSeverity::Warning && finding.observation.contains(text),
+            "{finding:?}"
+        );
     }
     for remedy in [
         "ROLLBACK PREPARED 'left over'",
@@ -345,16 +382,16 @@ async fn leftovers_of_other_programs_are_named() {
 
 #[tokio::test]
 async fn the_outbox_and_the_nodes_are_checked() {
-    let server = shared().unwrap();
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let database = database_name(&url);
     let store = Database::open(&url, now()).await.unwrap();
-    store.join("lost", now()).await.unwrap();
+    store.join_node("lost", now()).await.unwrap();
     close(store).await;
     let hour = "UPDATE pointsman.node SET heard = heard - 3600000000";
     server.query(database, hour).unwrap();
     server.query(database, "SELECT pointsman.emit('a') FROM generate_series(1, 3)").unwrap();
-    assert_eq!(verdict(&url, "outbox").await, Verdict::Ok);
+    assert_eq!(verdict(&url, "outbox").await, FindingSeverity::Ok);
     server.query(database, "UPDATE pointsman.outbox SET at = at - 3600000000").unwrap();
     let refused =
         "INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
@@ -367,14 +404,20 @@ async fn the_outbox_and_the_nodes_are_checked() {
         ("refused", "it has a blank"),
     ] {
         let finding = finding_named(&findings, name);
-        assert!(finding.verdict == Verdict::Warning && finding.found.contains(text), "{finding:?}");
+        assert!(
+            finding.severity == FindingSeverity::Warning && finding.observation.contains(text),
+            "{finding:?}"
+        );
     }
     assert_eq!(advice(finding_named(&findings, "outbox")), "Start a node: it drains them.");
     server.query(database, "UPDATE pointsman.node SET heard = 0").unwrap();
     let findings = examine(&url).await;
     let moved = finding_named(&findings, "nodes");
-    assert_eq!(moved.verdict, Verdict::Ok, "{moved:?}");
-    assert!(moved.found.contains("still running when their store was copied here: lost ("), "{moved:?}");
+    assert_eq!(moved.severity, FindingSeverity::Ok, "{moved:?}");
+    assert!(
+        moved.observation.contains("still running when their store was copied here: lost ("),
+        "{moved:?}"
+    );
 }
 
 /// Statements that remove an object, and its name in the finding.
@@ -390,22 +433,22 @@ const REMOVALS: [(&str, &str); 7] = [
 
 #[tokio::test]
 async fn removed_schema_objects_are_named() {
-    let server = shared().unwrap();
+    let server = shared_postgres().unwrap();
     for (removed, named) in REMOVALS {
         let url = server.create_database().unwrap();
         close(Database::open(&url, now()).await.unwrap()).await;
-        assert_eq!(verdict(&url, "missing").await, Verdict::Ok);
+        assert_eq!(verdict(&url, "missing").await, FindingSeverity::Ok);
         server.query(database_name(&url), removed).unwrap();
         let findings = examine(&url).await;
         let missing = finding_named(&findings, "missing");
-        assert_eq!(missing.verdict, Verdict::Fault, "{missing:?}");
-        assert_eq!(missing.found, format!("{named} of the schema pointsman"));
+        assert_eq!(missing.severity, FindingSeverity::Fault, "{missing:?}");
+        assert_eq!(missing.observation, format!("{named} of the schema pointsman"));
     }
 }
 
 #[tokio::test]
 async fn an_unfinished_store_copy_is_a_fault() {
-    let server = shared().unwrap();
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     close(Database::open(&url, now()).await.unwrap()).await;
     server
@@ -413,13 +456,16 @@ async fn an_unfinished_store_copy_is_a_fault() {
         .unwrap();
     let findings = examine(&url).await;
     let moved = finding_named(&findings, "move");
-    assert!(moved.verdict == Verdict::Fault && advice(moved).contains("pointsman move"), "{moved:?}");
+    assert!(
+        moved.severity == FindingSeverity::Fault && advice(moved).contains("pointsman move"),
+        "{moved:?}"
+    );
 }
 
 /// The advice never grants membership of a superuser, nor of an owner that does not own everything.
 #[tokio::test]
 async fn the_advice_never_grants_a_superuser_role() {
-    let server = shared().unwrap();
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let database = database_name(&url);
     let weak = format!("weak_{database}");
@@ -429,12 +475,12 @@ async fn the_advice_never_grants_a_superuser_role() {
         server.query(database, &before.replace("weak", &weak)).unwrap();
         let findings = examine(&with_role(&url, &weak)).await;
         let rights = finding_named(&findings, "rights");
-        assert!(rights.verdict == Verdict::Fault && !advice(rights).contains("GRANT"), "{rights:?}");
+        assert!(rights.severity == FindingSeverity::Fault && !advice(rights).contains("GRANT"), "{rights:?}");
     }
     let findings = examine(&with_role(&url, &weak)).await;
     let remedy = advice(finding_named(&findings, "rights")).strip_prefix("Run as an owner: ").unwrap();
     server.query(database, remedy).unwrap();
     let url = with_role(&url, &weak);
-    assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
+    assert_eq!(verdict(&url, "rights").await, FindingSeverity::Ok);
     close(Database::open(&url, now()).await.unwrap()).await;
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pointsman_core::Timestamp;
 use pointsman_core::task::gates::GateKind;
-use pointsman_store_conformance::world::*;
+use pointsman_store_conformance::fixture::*;
 use single_database::SingleDatabase;
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Rows of the view. `since` of a time is in seconds since the start of the test.
 fn query_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String>> {
-    let begun = BEGINNING.micros() / 1_000_000;
+    let begun = START_TIME.micros() / 1_000_000;
     database.query(&format!(
         "CREATE OR REPLACE FUNCTION since(t timestamptz) RETURNS bigint LANGUAGE sql AS
              $$ SELECT extract(epoch FROM t)::bigint - {begun} $$;
@@ -25,18 +25,18 @@ fn query_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String>> {
     ))
 }
 
-fn test_plan() -> Plan {
-    Plan::default()
-        .on("record", &["index"])
-        .on("lost", &["leaver"])
-        .collects("shop/orders", 100)
+fn test_plan() -> RegistrationBuilder {
+    RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("lost", &["leaver"])
+        .collection("shop/orders", 100)
         .chain("/x/y", "a=first>b b=second>done done")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_follows_a_task_from_new_to_done() {
     let database = SingleDatabase::new();
-    let mut world = World::new(&database, test_plan()).await;
+    let mut world = StoreFixture::new(&database, test_plan()).await;
     let row = |database: &SingleDatabase| {
         let columns = "id, status, dequeued_by, space, name, value, retries, since(delay_until), modifier,
                        since(enqueued_at), since(last_processed_at)";
@@ -47,18 +47,18 @@ async fn the_view_follows_a_task_from_new_to_done() {
         columns.map(String::from).to_vec()
     };
     let node = world.node.to_string();
-    world.emit(event("record").key("a").value("[1]")).await;
+    world.emit(new_event("record").with_key("a").with_value("[1]")).await;
     assert_eq!(row(&database), expected("new", "-", "0", "0", "-"));
-    world.schedule(1).await;
+    world.schedule_ahead(1).await;
     assert_eq!(row(&database), expected("scheduled", "-", "0", "0", "-"));
-    world.tick(5);
+    world.advance_clock(5);
     let task = world.claim_one().await;
     assert_eq!(row(&database), expected("locked", &node, "0", "0", "5"));
-    world.tick(1);
+    world.advance_clock(1);
     world.fail(&task).await;
-    let due = (6 + BACKOFF).to_string();
+    let due = (6 + RETRY_DELAY_SECS).to_string();
     assert_eq!(row(&database), expected("new", "-", "1", &due, "5"), "it waits to be tried again");
-    world.tick(BACKOFF);
+    world.advance_clock(RETRY_DELAY_SECS);
     world.succeed(&world.claim_one().await).await;
     let rows_found = row(&database);
     assert_eq!((rows_found[1].as_str(), rows_found[6].as_str(), &rows_found[10]), ("done", "1", &due));
@@ -67,16 +67,20 @@ async fn the_view_follows_a_task_from_new_to_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_shows_every_kind_of_task() {
     let database = SingleDatabase::new();
-    let mut world = World::new(&database, test_plan()).await;
-    let delayed = world.later(3600);
-    world.emit(event("record").key("later").due(delayed)).await;
-    world.plan_schedules(&[planned("nightly", "0 3 * * *")]).await;
-    world.tick(100);
-    world.settle(Fires::event(event("record").key("cron")).at("nightly", world.now)).await;
-    world.run("shop/orders").await;
-    world.add(order("/x/y,7").holding("{\"n\":7}")).await;
-    world.emit(event("lost").key("gone")).await;
-    assert_eq!(world.lose("leaver").await, 1);
+    let mut world = StoreFixture::new(&database, test_plan()).await;
+    let delayed = world.seconds_from_now(3600);
+    world.emit(new_event("record").with_key("later").due_at(delayed)).await;
+    world.plan_schedules(&[schedule_definition("nightly", "0 3 * * *")]).await;
+    world.advance_clock(100);
+    world
+        .resolve_firing(
+            FiringBuilder::emitting(new_event("record").with_key("cron")).build("nightly", world.now),
+        )
+        .await;
+    world.request_run("shop/orders").await;
+    world.add_order(new_order("/x/y,7").with_value("{\"n\":7}")).await;
+    world.emit(new_event("lost").with_key("gone")).await;
+    assert_eq!(world.undefine_handler("leaver").await, 1);
     let rows_found = query_view(&database, "status, space, name, value, modifier, since(delay_until)");
     let rows: Vec<Vec<&str>> =
         rows_found.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
@@ -95,30 +99,30 @@ async fn the_view_shows_every_kind_of_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_tasks_are_in_the_view_until_they_expire() {
     let database = SingleDatabase::new();
-    let world = World::new(&database, test_plan().halting("index")).await;
+    let world = StoreFixture::new(&database, test_plan().halt_on_error("index")).await;
     let ended = |database: &SingleDatabase| -> Vec<String> {
         let rows = query_view(database, "status");
         rows.into_iter().map(|mut row| row.remove(0)).collect()
     };
-    world.emit(event("record").key("good")).await;
+    world.emit(new_event("record").with_key("good")).await;
     world.succeed(&world.claim_one().await).await;
-    world.emit(event("record").key("halts")).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    let cancelled = world.emit(event("record").key("cancelled")).await;
-    world.cancel(&cancelled.tasks[0]).await.unwrap();
+    world.emit(new_event("record").with_key("halts")).await;
+    world.fail_permanently(&world.claim_one().await).await;
+    let cancelled = world.emit(new_event("record").with_key("cancelled")).await;
+    world.cancel_task(&cancelled.tasks[0]).await.unwrap();
     assert_eq!(ended(&database), ["done", "error", "error"]);
-    let nothing = pointsman_core::journal::Retention { count: 0, age: Duration::ZERO };
-    world.prune(EVERYTHING, nothing).await;
+    let nothing = pointsman_core::journal::Retention { max_count: 0, max_age: Duration::ZERO };
+    world.prune(KEEP_EVERYTHING, nothing).await;
     assert_eq!(ended(&database), ["error"], "what holds its lane is not history");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tenants_have_distinct_uuids() {
     let database = SingleDatabase::new();
-    let world = World::new(&database, test_plan()).await;
-    world.emit(event("record")).await;
-    world.emit(event("record").tenant("shop")).await;
-    world.emit(event("record").tenant("shop")).await;
+    let world = StoreFixture::new(&database, test_plan()).await;
+    world.emit(new_event("record")).await;
+    world.emit(new_event("record").for_tenant("shop")).await;
+    world.emit(new_event("record").for_tenant("shop")).await;
     let rows_found = query_view(&database, "canvas_id, account_id");
     assert!(rows_found.iter().all(|row| row[0] == row[1]));
     assert!(rows_found[0][0] != rows_found[1][0] && rows_found[1][0] == rows_found[2][0]);
@@ -142,12 +146,12 @@ async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool)
 }
 
 /// True if a task of this handler can be claimed; it is released at once.
-async fn is_claimable(world: &World<'_>, name: &str, of_tenant: Option<&str>) -> bool {
-    let tasks = world.claim_for(&[name], 10).await;
+async fn is_claimable(world: &StoreFixture<'_>, name: &str, of_tenant: Option<&str>) -> bool {
+    let tasks = world.claim_for_handlers(&[name], 10).await;
     let mut found = false;
     for task in &tasks {
         found |= of_tenant.is_none_or(|name| task.event().tenant == tenant(name));
-        world.give_back(task).await;
+        world.release_task(task).await;
     }
     found
 }
@@ -155,11 +159,11 @@ async fn is_claimable(world: &World<'_>, name: &str, of_tenant: Option<&str>) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_written_in_sql_take_effect_and_can_be_removed() {
     let database = SingleDatabase::new();
-    let world = World::new(&database, test_plan()).await;
-    world.emit(event("record").key("a")).await;
-    let shops = world.emit(event("record").key("b").tenant("shop")).await;
-    world.run("shop/orders").await;
-    world.add(order("/x/y,7")).await;
+    let world = StoreFixture::new(&database, test_plan()).await;
+    world.emit(new_event("record").with_key("a")).await;
+    let shops = world.emit(new_event("record").with_key("b").for_tenant("shop")).await;
+    world.request_run("shop/orders").await;
+    world.add_order(new_order("/x/y,7")).await;
     let shop =
         database.query("SELECT canvas_id FROM pointsman.tenant WHERE name = 'shop'").remove(0).remove(0);
     let nil = Uuid::nil().to_string();
@@ -176,7 +180,7 @@ async fn rules_written_in_sql_take_effect_and_can_be_removed() {
         wait_until(&format!("{values} holds"), async || !is_claimable(&world, handler, of).await).await;
         if of.is_some() {
             assert!(is_claimable(&world, handler, None).await, "the other tenants go on");
-            assert!(world.closed(&shops.tasks[0]).await.contains(&GateKind::Rule));
+            assert!(world.closed_gates(&shops.tasks[0]).await.contains(&GateKind::Rule));
         }
         database.query("DELETE FROM pointsman.scheduling_rules");
         wait_until(&format!("{values} is lifted"), async || is_claimable(&world, handler, of).await).await;
@@ -186,19 +190,19 @@ async fn rules_written_in_sql_take_effect_and_can_be_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_can_be_paused_in_sql() {
     let database = SingleDatabase::new();
-    let world = World::new(&database, test_plan()).await;
-    assert!(!world.standing("nightly").await.held);
+    let world = StoreFixture::new(&database, test_plan()).await;
+    assert!(!world.plan_daily_schedule("nightly").await.paused);
     let nil = Uuid::nil();
     database.query(&format!("{INSERT} ('pause', '{nil}', 'nightly', 'CRON')"));
-    wait_until("the schedule is held", async || world.standing("nightly").await.held).await;
+    wait_until("the schedule is held", async || world.plan_daily_schedule("nightly").await.paused).await;
     database.query("DELETE FROM pointsman.scheduling_rules");
-    wait_until("it is let go", async || !world.standing("nightly").await.held).await;
+    wait_until("it is let go", async || !world.plan_daily_schedule("nightly").await.paused).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_set_through_the_store_are_rows() {
     let database = SingleDatabase::new();
-    let world = World::new(&database, test_plan()).await;
+    let world = StoreFixture::new(&database, test_plan()).await;
     for name in ["index", "shop/orders", "@nightly", "/x/y"] {
         world.pause(name).await;
     }
@@ -220,7 +224,7 @@ async fn rules_set_through_the_store_are_rows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_with_odd_times_and_numbers_are_accepted() {
     let database = SingleDatabase::new();
-    let world = World::new(&database, test_plan()).await;
+    let world = StoreFixture::new(&database, test_plan()).await;
     // Invalid names, and an invalid tenant.
     let (nil, odd) = (Uuid::nil(), Uuid::from_u128(7));
     database.query(&format!("INSERT INTO pointsman.tenant VALUES ('no tenant', '{odd}')"));
@@ -248,8 +252,9 @@ async fn rules_with_odd_times_and_numbers_are_accepted() {
         ));
     }
     let world = world.reopen().await;
-    world.emit(event("record").key("a")).await;
-    let mut since: Vec<_> = must(world.store.rules().await).into_iter().map(|rule| rule.since).collect();
+    world.emit(new_event("record").with_key("a")).await;
+    let mut since: Vec<_> =
+        expect_ok(world.store.list_rules().await).into_iter().map(|rule| rule.since).collect();
     let mut wanted = rows.map(|(_, _, since)| since).to_vec();
     since.sort();
     wanted.sort();
@@ -258,5 +263,5 @@ async fn rules_with_odd_times_and_numbers_are_accepted() {
     for name in ["index", "shop/orders", "/x/y"] {
         world.pause(name).await;
     }
-    assert_eq!(must(world.store.rules().await).len(), rows.len() + 3);
+    assert_eq!(expect_ok(world.store.list_rules().await).len(), rows.len() + 3);
 }

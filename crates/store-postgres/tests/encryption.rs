@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use pointsman_core::Timestamp;
 use pointsman_core::store::{Journal, Store};
 use pointsman_store_postgres::{OpenError, Postgres as Database};
-use pointsman_testing::{Postgres, Settings};
+use pointsman_testing::{PostgresServer, PostgresSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
 /// A server with a certificate for `localhost`, the certificate of its issuer, and that of another issuer.
 struct EncryptedServer {
-    server: Postgres,
+    server: PostgresServer,
     issuer: PathBuf,
     stranger: PathBuf,
     _folder: TempDir,
@@ -28,7 +28,7 @@ fn issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
 
 impl EncryptedServer {
     fn start() -> Self {
-        let server = Postgres::start(Settings::default()).unwrap();
+        let server = PostgresServer::start(PostgresSettings::default()).unwrap();
         let folder = TempDir::new().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let (trusted, stranger) = (issuer("trusted"), issuer("stranger"));
@@ -63,7 +63,7 @@ impl EncryptedServer {
         let url = self.url(host, &format!("{parameters}&application_name={name}"));
         let store =
             Database::open(&url, Timestamp::from_micros(1)).await.map_err(|error| error.to_string())?;
-        store.extent().await.unwrap();
+        store.read_journal_range().await.unwrap();
         let name = &name[..name.len().min(63)];
         let sql = format!(
             "SELECT bool_and(s.ssl)::text FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
@@ -114,7 +114,7 @@ async fn each_sslmode_encrypts_and_verifies_as_documented() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unencrypted_server_is_accepted_only_with_sslmode_prefer() {
-    let server = Postgres::start(Settings::default()).unwrap();
+    let server = PostgresServer::start(PostgresSettings::default()).unwrap();
     let url = server.create_database().unwrap();
     let opened = Database::open(&format!("{url}?sslmode=prefer"), Timestamp::from_micros(1)).await;
     opened.unwrap().close();

@@ -15,7 +15,9 @@ use pointsman_core::EventId;
 use pointsman_core::store::{
     ClaimRequest, Claimant, ClaimedTask, Journal, NodeId, Queue, Registry, Store, StoreListener, StoreSignal,
 };
-use pointsman_store_conformance::world::{Plan, emission, ending, event, handler, succeeded};
+use pointsman_store_conformance::fixture::{
+    RegistrationBuilder, attempt_ending, emission, handler_name, new_event, success,
+};
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_testing::Proxy;
 use tokio::net::TcpListener;
@@ -32,10 +34,12 @@ struct ObservedSignals {
 struct SignalRecorder(watch::Sender<ObservedSignals>);
 
 impl StoreListener for SignalRecorder {
-    fn heard(&self, signal: Signal) {
+    fn on_signal(&self, signal: StoreSignal) {
         self.0.send_modify(|signals| match signal {
-            StoreSignal::Journal(last_event) => signals.last_event = signals.last_event.max(Some(last_event)),
-            StoreSignal::Work => signals.work_signals += 1,
+            StoreSignal::JournalGrew(last_event) => {
+                signals.last_event = signals.last_event.max(Some(last_event))
+            }
+            StoreSignal::TasksReady => signals.work_signals += 1,
         });
     }
 }
@@ -49,28 +53,29 @@ struct TestNode {
 
 impl TestNode {
     async fn open(url: &str) -> Self {
-        Self::open_with_plan(url, Plan::simple()).await
+        Self::open_with_plan(url, RegistrationBuilder::single_handler()).await
     }
 
-    async fn open_with_plan(url: &str, plan: Plan) -> Self {
+    async fn open_with_plan(url: &str, plan: RegistrationBuilder) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
-        store.register(plan.registration(), now()).await.unwrap();
-        let id = store.join("node", now()).await.unwrap();
+        store.register(plan.build(), now()).await.unwrap();
+        let id = store.join_node("node", now()).await.unwrap();
         let (sender, signals) = watch::channel(ObservedSignals::default());
-        store.listen(Arc::new(SignalRecorder(sender)));
+        store.add_listener(Arc::new(SignalRecorder(sender)));
         Self { store, id, signals }
     }
 
     async fn emit(&self) -> EventId {
-        let (receipts, _) = self.store.append(vec![emission([event("record")])], None, now()).await.unwrap();
+        let (receipts, _) =
+            self.store.append(vec![emission([new_event("record")])], None, now()).await.unwrap();
         receipts[0].as_ref().unwrap().events[0].id
     }
 
     /// Claims all claimable tasks.
-    async fn claim(&self) -> Vec<Claimed> {
-        let handlers = Arc::new([handler("index")].into());
-        let claim = ClaimRequest { by: Claimant::Node(self.id), handlers, max: 100 };
-        self.store.claim(claim, now()).await.unwrap().tasks
+    async fn claim(&self) -> Vec<ClaimedTask> {
+        let handlers = Arc::new([handler_name("index")].into());
+        let claim = ClaimRequest { claimant: Claimant::Node(self.id), handlers, max_tasks: 100 };
+        self.store.claim_tasks(claim, now()).await.unwrap().tasks
     }
 
     /// Waits until it is notified of this event and of more work.
@@ -138,11 +143,11 @@ async fn a_node_is_notified_of_writes_of_its_peers() {
     sender.wait_until_peers_are_known().await;
     wait_until_listening(database.url(), 2).await;
     // It cannot poll.
-    proxy.freeze(true);
+    proxy.set_frozen(true);
     for _ in 0..3 {
         receiver.wait_for_emit_of(&sender).await;
     }
-    proxy.freeze(false);
+    proxy.set_frozen(false);
     check_invariants(database.url()).await;
     receiver.store.close();
     sender.store.close();
@@ -158,16 +163,16 @@ async fn a_node_that_cannot_listen_polls_and_then_listens_again() {
     sender.wait_until_peers_are_known().await;
     wait_until_listening(database.url(), 2).await;
     for _ in 0..2 {
-        listen_proxy.refuse(true).unwrap();
-        listen_proxy.cut();
+        listen_proxy.refuse_connections(true).unwrap();
+        listen_proxy.close_connections();
         wait_until_listening(database.url(), 1).await;
         receiver.wait_for_emit_of(&sender).await;
-        listen_proxy.refuse(false).unwrap();
+        listen_proxy.refuse_connections(false).unwrap();
         wait_until_listening(database.url(), 2).await;
         // It can no longer poll, and need not.
-        proxy.freeze(true);
+        proxy.set_frozen(true);
         receiver.wait_for_emit_of(&sender).await;
-        proxy.freeze(false);
+        proxy.set_frozen(false);
     }
     check_invariants(database.url()).await;
     receiver.store.close();
@@ -191,7 +196,7 @@ async fn a_silent_server_is_retried() {
 async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
     let database = TestDatabase::acquire().await;
     let (proxy, proxied_url) = through_proxy(database.url());
-    let plan = Plan::simple().free("index").narrow("index", 1);
+    let plan = RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 1);
     let mut receiver =
         TestNode::open_with_plan(&with_listen_url(&proxied_url, database.url()), plan.clone()).await;
     let sender = TestNode::open_with_plan(database.url(), plan).await;
@@ -205,12 +210,17 @@ async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
         let running = receiver.claim().await;
         assert_eq!(running.len(), 1);
         // It cannot poll.
-        proxy.freeze(true);
+        proxy.set_frozen(true);
         let before = receiver.signals_so_far();
-        let ends = sender.store.finish(vec![ending(&running[0], succeeded())], None, now()).await.unwrap().0;
+        let ends = sender
+            .store
+            .finish_attempts(vec![attempt_ending(&running[0], success())], None, now())
+            .await
+            .unwrap()
+            .0;
         assert!(ends[0].is_ok(), "{ends:?}");
         receiver.wait_for_signals(last, before.work_signals).await;
-        proxy.freeze(false);
+        proxy.set_frozen(false);
     }
     check_invariants(database.url()).await;
     receiver.store.close();

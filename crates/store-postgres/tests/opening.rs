@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use pointsman_core::Timestamp;
 use pointsman_core::store::{Journal, Orders, Registry, Store};
 use pointsman_store_postgres::{OpenError, Postgres, PostgresStore};
-use pointsman_testing::{Admin, PgBouncer, Settings, shared};
+use pointsman_testing::{PgBouncer, PostgresAdmin, PostgresSettings, shared_postgres};
 use tokio::task::JoinSet;
 
 fn now() -> Timestamp {
@@ -24,8 +24,8 @@ async fn open_error(url: &str) -> OpenError {
 }
 
 /// A server, a fresh database on it, and the URL of that.
-fn fresh_database() -> (&'static Admin, String, String) {
-    let server = shared().unwrap();
+fn fresh_database() -> (&'static PostgresAdmin, String, String) {
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap().to_string();
     (server, database, url)
@@ -37,7 +37,7 @@ fn with_role(url: &str, role: &str) -> String {
     format!("postgres://{role}@{location}")
 }
 
-fn query_value(server: &Admin, database: &str, sql: &str) -> String {
+fn query_value(server: &PostgresAdmin, database: &str, sql: &str) -> String {
     server.query(database, sql).unwrap()[0][0].clone().unwrap()
 }
 
@@ -68,7 +68,7 @@ async fn many_nodes_may_start_at_once() {
         stores.push(opened.unwrap().unwrap());
     }
     for store in &stores {
-        store.extent().await.unwrap();
+        store.read_journal_range().await.unwrap();
         store.close();
     }
     let twice = "SELECT count(*) - count(DISTINCT version) FROM pointsman.migration";
@@ -119,7 +119,9 @@ async fn a_missing_password_or_user_is_reported() {
     let rules = folder.path().join("pg_hba.conf");
     std::fs::write(&rules, "host locked all all scram-sha-256\nhost all all all trust\n").unwrap();
     let extra = vec![("hba_file".into(), rules.display().to_string())];
-    let server = pointsman_testing::Postgres::start(Settings { extra, ..Settings::default() }).unwrap();
+    let server =
+        pointsman_testing::PostgresServer::start(PostgresSettings { extra, ..PostgresSettings::default() })
+            .unwrap();
     let url = server.url("locked");
     let error = open_error(&with_role(&url, "ann")).await.to_string();
     assert!(
@@ -228,20 +230,20 @@ async fn a_database_without_utf8_is_rejected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_opens_through_a_pooler() {
-    let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
+    let server = pointsman_testing::PostgresServer::start(PostgresSettings::default()).unwrap();
     let direct = server.create_database().unwrap();
     let database = direct.rsplit('/').next().unwrap();
     let pooler = PgBouncer::start(&server, database).unwrap();
     let direct = direct.replace(':', "%3A").replace('/', "%2F").replace('@', "%40");
     for parameters in ["pooler=transaction".to_string(), format!("pooler=transaction&listen={direct}")] {
         let store = open(&format!("{}?{parameters}", pooler.url().unwrap())).await.unwrap();
-        let node = store.join("a", now()).await.unwrap();
+        let node = store.join_node("a", now()).await.unwrap();
         let mut reading = JoinSet::new();
         for _ in 0..20 {
             let store = store.clone();
             reading.spawn(async move {
-                store.chains().await.unwrap();
-                store.nodes().await.unwrap()
+                store.list_chains().await.unwrap();
+                store.list_nodes().await.unwrap()
             });
         }
         for nodes in reading.join_all().await {
@@ -298,9 +300,10 @@ async fn an_incomplete_schema_is_rejected() {
 
 #[tokio::test]
 async fn an_undeclared_pooler_is_reported() {
-    let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
+    let server = pointsman_testing::PostgresServer::start(PostgresSettings::default()).unwrap();
     let direct = server.create_database().unwrap();
-    let pooler = PgBouncer::start_strict(&server, direct.rsplit('/').next().unwrap()).unwrap();
+    let pooler =
+        PgBouncer::start_refusing_unknown_parameters(&server, direct.rsplit('/').next().unwrap()).unwrap();
     let error = open_error(&pooler.url().unwrap()).await;
     assert!(matches!(error, OpenError::UndeclaredPooler { .. }), "{error}");
     assert!(error.to_string().contains("pooler=transaction"), "{error}");

@@ -13,7 +13,7 @@ use futures::future::join_all;
 use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{EmitBatch, Journal, JournalQuery};
 use pointsman_core::{Event, EventId, HandlingKey, Json, NewEvent, ObjectKey};
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 use test_store::{TEST_TIMEOUT, TestStore, now};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
@@ -26,14 +26,14 @@ const EVENTS_PER_ROUND: u64 = 3;
 /// Events emitted directly, without the outbox.
 const DIRECT_EMITS: u64 = 400;
 
-async fn sleep_randomly(rng: &mut Chance, most_ms: usize) {
-    sleep(Duration::from_millis(rng.below(most_ms + 1) as u64)).await;
+async fn sleep_randomly(rng: &mut Rng, most_ms: usize) {
+    sleep(Duration::from_millis(rng.next_below(most_ms + 1) as u64)).await;
 }
 
 /// A producer in SQL. The counter of an object gives the expected order of its events: its row is locked from the
 /// update to the commit.
 async fn emit_in_sql(mut client: Client, writer: u64) {
-    let mut rng = Chance::new(writer * 7919 + 1);
+    let mut rng = Rng::new(writer * 7919 + 1);
     for round in 0..ROUNDS {
         let transaction = client.transaction().await.unwrap();
         let own = format!(
@@ -46,12 +46,12 @@ async fn emit_in_sql(mut client: Client, writer: u64) {
         let shared = format!(
             "WITH changed AS (UPDATE object SET n = n + 1 WHERE id = {} RETURNING id, n)
              SELECT pointsman.emit('shared', 'object:' || id, to_jsonb(n)) FROM changed",
-            rng.below(OBJECTS as usize)
+            rng.next_below(OBJECTS as usize)
         );
         transaction.batch_execute(&shared).await.unwrap();
         sleep_randomly(&mut rng, 20).await;
         // One in eight transactions is rolled back and repeated.
-        if rng.below(8) == 0 {
+        if rng.next_below(8) == 0 {
             transaction.rollback().await.unwrap();
             let again = client.transaction().await.unwrap();
             again.batch_execute(&own).await.unwrap();
@@ -66,12 +66,12 @@ async fn emit_in_sql(mut client: Client, writer: u64) {
 
 /// A producer without SQL, whose events have objects of the others.
 async fn emit_directly(store_node: &TestStore) {
-    let mut rng = Chance::new(97);
+    let mut rng = Rng::new(97);
     for n in 0..DIRECT_EMITS {
         let event = NewEvent {
-            key: Some(ObjectKey::new(format!("writer:{}", rng.below(WRITERS as usize))).unwrap()),
-            value: Json::of(&n).unwrap(),
-            ..NewEvent::of(HandlingKey::new("direct").unwrap())
+            key: Some(ObjectKey::new(format!("writer:{}", rng.next_below(WRITERS as usize))).unwrap()),
+            value: Json::from_value(&n).unwrap(),
+            ..NewEvent::new(HandlingKey::new("direct").unwrap())
         };
         let emission = EmitBatch { events: vec![event], idempotency: None };
         let (answers, _) = store_node.store.append(vec![emission], None, now()).await.unwrap();
@@ -83,11 +83,11 @@ async fn emit_directly(store_node: &TestStore) {
 /// Follows the journal in pages of random size, and sometimes restarts from its last event. Ends at the end of the
 /// journal after the producers have finished.
 async fn follow_journal(store_node: &TestStore, seed: u64, ended: &AtomicBool) -> Vec<Arc<Event>> {
-    let mut rng = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let (mut cursor, mut events_read) = (EventId::ZERO, Vec::<Arc<Event>>::new());
     loop {
         let is_last_read = ended.load(Ordering::Acquire);
-        let limit = 1 + rng.below(50);
+        let limit = 1 + rng.next_below(50);
         let read = JournalQuery {
             after: cursor,
             until: None,
@@ -95,23 +95,23 @@ async fn follow_journal(store_node: &TestStore, seed: u64, ended: &AtomicBool) -
             limit,
             backwards: false,
         };
-        let page = store_node.store.read(read).await.unwrap();
-        assert!(!page.extent.is_torn(cursor));
+        let page = store_node.store.read_events(read).await.unwrap();
+        assert!(!page.journal_range.is_torn(cursor));
         if page.events.is_empty() && is_last_read {
             return events_read;
         }
         events_read.extend(page.events);
         // A restarted reader knows its last event only.
-        cursor = match rng.below(10) {
+        cursor = match rng.next_below(10) {
             0 => events_read.last().map_or(EventId::ZERO, |event| event.id),
-            _ => page.scanned,
+            _ => page.scanned_up_to,
         };
         sleep_randomly(&mut rng, 3).await;
     }
 }
 
 fn event_value(event: &Event) -> u64 {
-    event.value.to().unwrap()
+    event.value.decode().unwrap()
 }
 
 /// Checks that each object's events are linked, and in the order in which they were emitted.

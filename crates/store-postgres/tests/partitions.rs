@@ -7,23 +7,23 @@ use pointsman_core::Timestamp;
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{FinishedAttempt, Store};
 use pointsman_store_conformance::Harness;
-use pointsman_store_conformance::world::*;
+use pointsman_store_conformance::fixture::*;
 use pointsman_store_postgres::{Postgres, PostgresStore};
-use pointsman_testing::Admin;
+use pointsman_testing::PostgresAdmin;
 
 /// A database with partitions so small that a test fills several.
 struct SmallPartitions {
-    server: &'static Admin,
+    server: &'static PostgresAdmin,
     opened: Mutex<Option<(String, PostgresStore)>>,
 }
 
 const PARTITION_ROWS: u64 = 100;
 const DAY_SECONDS: u64 = 86_400;
-const KEEP_NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
+const KEEP_NOTHING: Retention = Retention { max_count: 0, max_age: std::time::Duration::from_secs(1) };
 
 impl SmallPartitions {
     fn new() -> Self {
-        Self { server: pointsman_testing::shared().expect("a server"), opened: Mutex::default() }
+        Self { server: pointsman_testing::shared_postgres().expect("a server"), opened: Mutex::default() }
     }
 
     fn database(&self) -> String {
@@ -60,7 +60,7 @@ impl Drop for SmallPartitions {
 
 #[async_trait]
 impl Harness for SmallPartitions {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         let url = self.server.create_database().expect("a database");
         let store = Postgres::open(&url, now).await.expect("it opens");
         store.close();
@@ -80,12 +80,12 @@ impl Harness for SmallPartitions {
 #[tokio::test(flavor = "multi_thread")]
 async fn partitions_are_added_as_rows_arrive() {
     let database = SmallPartitions::new();
-    let world = World::new(&database, Plan::simple()).await;
+    let world = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
     for _ in 0..10 {
-        world.emit_many(100, event("record").key("a")).await;
-        world.emit_many(1, event("record")).await;
+        world.emit_many(100, new_event("record").with_key("a")).await;
+        world.emit_many(1, new_event("record")).await;
     }
-    world.run_all().await;
+    world.run_all_ready().await;
     assert!(
         (11..=13).contains(&database.count_partitions("journal")),
         "{} slices",
@@ -96,23 +96,26 @@ async fn partitions_are_added_as_rows_arrive() {
         "{} slices",
         database.count_partitions("history")
     );
-    assert_eq!(world.read_all().await.len(), 1010);
+    assert_eq!(world.read_all_events().await.len(), 1010);
     assert_eq!(database.drop_expired_partitions().await, 0, "nothing is forgotten");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_partitions_are_dropped_and_needed_rows_stay() {
     let database = SmallPartitions::new();
-    let mut world = World::new(&database, Plan::simple()).await;
+    let mut world = StoreFixture::new(&database, RegistrationBuilder::single_handler()).await;
     let value = "{\"text\":\"still here\"}";
-    let kept = world.emit(event("record").key("kept").value(value)).await;
+    let kept = world.emit(new_event("record").with_key("kept").with_value(value)).await;
     let task = world.claim_one().await;
-    let logs = vec![line(world.now, "said once")];
-    world.end(FinishedAttempt { logs, ..ending(&task, failed()) }).await.expect("ours");
+    let logs = vec![info_line(world.now, "said once")];
+    world
+        .finish_attempt(FinishedAttempt { log_lines: logs, ..attempt_ending(&task, retryable_failure()) })
+        .await
+        .expect("ours");
     for _ in 0..10 {
-        world.emit_many(100, event("record").key("gone")).await;
+        world.emit_many(100, new_event("record").with_key("gone")).await;
     }
-    world.tick(1);
+    world.advance_clock(1);
     for _ in 0..1000 {
         let task = world.claim_one().await;
         assert_eq!(task.event().key.as_ref().map(|key| key.as_str()), Some("gone"));
@@ -124,7 +127,7 @@ async fn expired_partitions_are_dropped_and_needed_rows_stay() {
         database.count_partitions("history"),
         database.count_partitions("log"),
     ];
-    world.tick(2 * DAY_SECONDS);
+    world.advance_clock(2 * DAY_SECONDS);
     world.heartbeat().await;
     let pruned = world.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     assert_eq!((pruned.events, pruned.tasks), (1001, 1000));
@@ -137,13 +140,13 @@ async fn expired_partitions_are_dropped_and_needed_rows_stay() {
     assert!(before.iter().zip(&after).all(|(before, after)| *after + 8 <= *before), "{before:?} {after:?}");
     assert_eq!(database.query_number("SELECT count(*) FROM pointsman.journal_kept"), 1);
 
-    assert_eq!(must(world.store.logs(&kept.tasks[0], 0, 10).await).expect("a log").lines.len(), 1);
-    assert_eq!(world.task(&kept.tasks[0]).await.attempts.len(), 1);
+    assert_eq!(expect_ok(world.store.read_logs(&kept.tasks[0], 0, 10).await).expect("a log").lines.len(), 1);
+    assert_eq!(world.read_task(&kept.tasks[0]).await.attempts.len(), 1);
     let task = world.claim_one().await;
     assert_eq!((task.id.clone(), task.event().value.as_str()), (kept.tasks[0].clone(), value));
     world.succeed(&task).await;
-    world.emit_many(1, event("record")).await;
-    world.tick(2 * DAY_SECONDS);
+    world.emit_many(1, new_event("record")).await;
+    world.advance_clock(2 * DAY_SECONDS);
     world.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     database.drop_expired_partitions().await;
     assert_eq!(

@@ -14,7 +14,7 @@ use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{JournalQuery, Store};
 use pointsman_store_conformance::{self as conformance, Harness};
 use pointsman_store_postgres::Postgres;
-use pointsman_testing::{PgBouncer, Settings};
+use pointsman_testing::{PgBouncer, PostgresSettings};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
@@ -22,7 +22,7 @@ use tokio_postgres::{NoTls, SimpleQueryMessage};
 struct PooledStore {
     /// Dropped before the server.
     pooler: PgBouncer,
-    _server: pointsman_testing::Postgres,
+    _server: pointsman_testing::PostgresServer,
     /// The direct URL of the database, and the one through the pooler.
     direct: String,
     url: String,
@@ -39,7 +39,7 @@ enum Listening {
 
 impl PooledStore {
     fn start(listening: Listening) -> Self {
-        let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
+        let server = pointsman_testing::PostgresServer::start(PostgresSettings::default()).unwrap();
         let direct = server.create_database().unwrap();
         let pooler = PgBouncer::start(&server, direct.rsplit('/').next().unwrap()).unwrap();
         // With another application name, because clearing the database terminates sessions of the default name.
@@ -64,7 +64,7 @@ impl PooledStore {
 
 #[async_trait]
 impl Harness for PooledStore {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         self.close();
         Postgres::migrate_to(&self.direct, usize::MAX).await.unwrap();
         common::test_database::clear_database(&self.direct).await;
@@ -93,30 +93,30 @@ macro_rules! run_behaviours {
 async fn the_suite_passes_behind_a_pooler() {
     let pooled = PooledStore::start(Listening::Direct);
     run_behaviours! { &pooled;
-        audit { deeds_are_read_newest_first_page_by_page }
-        causes { what_an_event_caused_is_shown_with_it }
-        chains { a_rule_holds_a_chain }
+        audit { audit_entries_are_listed_newest_first_in_pages }
+        caused_events { an_event_view_includes_all_events_it_caused }
+        chain_control { a_rule_blocks_a_chain }
         claims {
             a_claimed_task_is_locked_by_its_node
-            priority_decides_then_age
-            nothing_is_claimed_before_it_is_due
+            claims_go_by_priority_then_age
+            no_task_is_claimed_before_it_is_due
             due_times_survive_a_restart
-            what_is_scheduled_is_claimed_first
-            an_append_can_claim_what_it_brings
-            a_finish_can_claim_what_it_frees
-            racing_nodes_never_get_the_same_task
+            scheduled_tasks_are_claimed_first
+            an_append_can_claim_the_tasks_it_creates
+            finishing_can_claim_the_tasks_it_frees
+            racing_nodes_never_claim_the_same_task
         }
-        concurrency { racing_nodes_keep_the_limit a_limit_holds_after_a_restart lanes_and_limits_both_hold }
-        effects { success_keeps_the_result attempts_are_recorded_in_order }
-        idempotency { old_keys_are_all_forgotten }
-        logs { a_log_is_read_page_by_page lines_keep_their_order_over_attempts_and_ends }
-        missing { missing_tasks_are_taken_up_only_on_request }
-        order_walk { a_walk_of_orders_agrees_with_its_stream }
-        queues { counters_follow_a_task_through_its_life }
-        rates { a_rate_is_kept_and_reached_over_time }
-        restart { everything_acknowledged_is_there a_fence_outlives_a_restart }
-        retention { history_is_pruned_by_count what_has_not_ended_is_never_pruned }
-        why { gates_come_in_order its_lane_is_taken }
+        concurrency_limits { racing_nodes_respect_the_concurrency_limit concurrency_limit_survives_a_restart lanes_and_concurrency_limits_both_apply }
+        attempt_ends { a_successful_task_stores_its_result attempts_are_recorded_in_order }
+        idempotency { old_idempotency_keys_expire_after_a_day }
+        logs { logs_are_read_in_pages log_lines_keep_their_order_across_attempts }
+        missing_tasks { missing_tasks_run_again_only_after_adoption }
+        order_random_walk { a_random_order_walk_matches_its_event_stream }
+        queue_counters { queue_counters_follow_a_task_through_its_states }
+        rate_limits { starts_match_the_rate_limiter_over_time }
+        restart { everything_acknowledged_survives_a_restart a_fence_stays_valid_across_a_restart }
+        retention { task_history_is_pruned_by_count unfinished_tasks_are_never_pruned }
+        waiting_reasons { closed_gates_are_listed_in_the_order_they_are_passed a_laned_task_reports_the_task_it_waits_for }
     }
 }
 
@@ -124,9 +124,9 @@ async fn the_suite_passes_behind_a_pooler() {
 async fn the_suite_passes_with_polling_only() {
     let pooled = PooledStore::start(Listening::None);
     run_behaviours! { &pooled;
-        claims { a_claimed_task_is_locked_by_its_node racing_nodes_never_get_the_same_task }
-        restart { everything_acknowledged_is_there }
-        walk { another_walk_agrees_with_the_model }
+        claims { a_claimed_task_is_locked_by_its_node racing_nodes_never_claim_the_same_task }
+        restart { everything_acknowledged_survives_a_restart }
+        random_walk { a_second_random_walk_matches_the_model }
     }
 }
 
@@ -142,14 +142,14 @@ async fn assert_emits_in_sql(listening: Listening) {
         assert!(answers.iter().any(|answer| matches!(answer, SimpleQueryMessage::Row(_))));
         let poll = async {
             loop {
-                let read = Read {
+                let read = JournalQuery {
                     after: pointsman_core::EventId::ZERO,
                     until: None,
                     filter: EventFilter::default(),
                     limit: 10,
                     backwards: false,
                 };
-                let events = store.read(read).await.unwrap().events;
+                let events = store.read_events(read).await.unwrap().events;
                 if events.len() == n {
                     return assert_eq!(events[n - 1].value.as_str(), n.to_string());
                 }

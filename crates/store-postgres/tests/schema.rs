@@ -9,7 +9,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::store::{EmitBatch, Journal, Store};
 use pointsman_core::{HandlingKey, NewEvent};
 use pointsman_store_postgres::Postgres;
-use pointsman_testing::shared;
+use pointsman_testing::shared_postgres;
 
 /// Other versions of PostgreSQL dump the same schema differently.
 const DUMP_VERSION: &str = "15";
@@ -24,7 +24,7 @@ fn now() -> Timestamp {
 }
 
 fn new_database() -> String {
-    shared().unwrap().create_database().unwrap()
+    shared_postgres().unwrap().create_database().unwrap()
 }
 
 async fn open_and_close(url: &str) {
@@ -33,7 +33,7 @@ async fn open_and_close(url: &str) {
 }
 
 fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
-    shared().unwrap().query(url.rsplit('/').next().unwrap(), sql).unwrap()
+    shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), sql).unwrap()
 }
 
 /// Dumps the schema without header, settings and partitions.
@@ -119,7 +119,7 @@ async fn data_of_an_older_layout_survives_migration() {
     let store = Postgres::open(&url, now()).await.unwrap();
     let event = NewEvent {
         key: Some(pointsman_core::ObjectKey::new("a").unwrap()),
-        ..NewEvent::of(HandlingKey::new("record").unwrap())
+        ..NewEvent::new(HandlingKey::new("record").unwrap())
     };
     let emission = EmitBatch { events: vec![event], idempotency: None };
     let (receipts, _) = store.append(vec![emission], None, now()).await.unwrap();

@@ -10,11 +10,12 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::{
-    Harness, causes, claims, idempotency, late, ledger, logs, missing, nodes, object_retention, order_lists,
-    orders, per_key, pull, replay, rescue, retention, schedules, sources, sync_handlers, tasks,
+    Harness, caused_events, claims, fire_ledger, idempotency, late_tasks, logs, missing_tasks, nodes,
+    object_retention, order_lists, orders, per_key_concurrency, pull_workers, replay, rescue, retention,
+    schedules, sources, sync_handlers, tasks,
 };
 use pointsman_store_postgres::Postgres;
-use pointsman_testing::shared;
+use pointsman_testing::shared_postgres;
 
 /// Indexes that the scenarios below do not use, with the reasons.
 const INDEXES_USED_ELSEWHERE: [(&str, &str); 0] = [];
@@ -88,8 +89,8 @@ impl ManyDatabases {
 
 #[async_trait]
 impl Harness for ManyDatabases {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
-        let url = shared().unwrap().create_database().unwrap();
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
+        let url = shared_postgres().unwrap().create_database().unwrap();
         self.urls.lock().unwrap().push(url.clone());
         self.open(&url, now).await
     }
@@ -103,34 +104,34 @@ impl Harness for ManyDatabases {
 
 /// Runs scenarios that use every feature of a store.
 async fn run_scenarios(databases: &ManyDatabases) {
-    claims::what_is_scheduled_is_claimed_first(databases).await;
-    claims::a_retry_and_a_snooze_are_told_as_next_due(databases).await;
-    idempotency::old_keys_are_all_forgotten(databases).await;
-    late::late_tasks_run_one_at_a_time_in_the_order_they_were_retried(databases).await;
-    missing::every_waiting_task_of_a_lost_handler_is_parked(databases).await;
-    orders::an_order_travels_node_by_node(databases).await;
-    per_key::all_of_them_run_in_the_end(databases).await;
-    replay::a_replay_that_has_ended_is_found_by_its_event(databases).await;
-    sync_handlers::synchronous_tasks_run_in_list_order_then_the_queued_ones(databases).await;
-    causes::what_an_event_caused_is_shown_with_it(databases).await;
-    tasks::tasks_are_found_by_what_they_are(databases).await;
-    tasks::tasks_are_found_by_why_they_ended(databases).await;
+    claims::scheduled_tasks_are_claimed_first(databases).await;
+    claims::retries_and_snoozes_are_reported_as_next_due(databases).await;
+    idempotency::old_idempotency_keys_expire_after_a_day(databases).await;
+    late_tasks::late_tasks_run_one_at_a_time_in_the_order_they_were_retried(databases).await;
+    missing_tasks::waiting_tasks_of_an_undefined_handler_become_missing(databases).await;
+    orders::an_order_runs_its_chain_step_by_step(databases).await;
+    per_key_concurrency::all_tasks_of_limited_keys_run_eventually(databases).await;
+    replay::a_finished_replayed_task_is_found_by_its_event(databases).await;
+    sync_handlers::synchronous_tasks_run_in_route_order_before_queued_ones(databases).await;
+    caused_events::an_event_view_includes_all_events_it_caused(databases).await;
+    tasks::tasks_are_filtered_by_handler_tenant_key_status_and_time(databases).await;
+    tasks::tasks_are_filtered_by_end_reason(databases).await;
     sources::runs_are_found_by_source_and_collection(databases).await;
-    logs::a_log_is_read_page_by_page(databases).await;
-    ledger::rows_are_forgotten_with_the_history(databases).await;
-    nodes::what_a_node_holds_is_counted(databases).await;
-    missing::adoption_is_by_handler(databases).await;
-    rescue::a_silent_node_loses_its_tasks(databases).await;
-    pull::a_lease_that_runs_out_counts_as_a_crash(databases).await;
-    retention::history_is_pruned_by_age_with_its_logs(databases).await;
-    object_retention::an_unused_object_is_deleted_and_starts_a_new_chain(databases).await;
-    order_lists::chains_count_their_orders_by_node(databases).await;
+    logs::logs_are_read_in_pages(databases).await;
+    fire_ledger::fires_expire_with_the_task_history(databases).await;
+    nodes::running_tasks_are_counted_per_node(databases).await;
+    missing_tasks::adoption_affects_one_handler(databases).await;
+    rescue::a_node_without_heartbeats_loses_its_tasks(databases).await;
+    pull_workers::an_expired_lease_counts_as_a_crash(databases).await;
+    retention::task_history_is_pruned_by_age_with_its_logs(databases).await;
+    object_retention::an_unused_object_is_deleted_and_its_prev_links_restart(databases).await;
+    order_lists::chains_count_their_orders_by_chain_node(databases).await;
     schedules::a_firing_emits_its_event(databases).await;
 }
 
 /// Runs the external queries on a database.
 fn run_external_queries(url: &str) {
-    shared().unwrap().query(url.rsplit('/').next().unwrap(), &EXTERNAL_QUERIES.join(";\n")).unwrap();
+    shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), &EXTERNAL_QUERIES.join(";\n")).unwrap();
 }
 
 /// Reads how often each index was used, and whether it is unique. Indexes of partitions count for the whole table.
@@ -141,7 +142,7 @@ fn read_index_usage(url: &str) -> Vec<(String, i64, bool)> {
                JOIN pg_class c ON c.oid = coalesce(pg_partition_root(s.indexrelid), s.indexrelid)
                WHERE s.schemaname = 'pointsman'
                GROUP BY c.relname";
-    let rows = shared().unwrap().query(url.rsplit('/').next().unwrap(), sql).unwrap();
+    let rows = shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), sql).unwrap();
     let row = |row: Vec<Option<String>>| {
         let [name, scans, unique] = <[_; 3]>::try_from(row).unwrap().map(Option::unwrap);
         (name, scans.parse().unwrap(), unique == "t")
@@ -205,7 +206,7 @@ fn explain(url: &str, sql: &str, types: &[String]) -> Vec<String> {
     let asked = format!(
         "{PLANNER_SETTINGS} PREPARE asked {kinds} AS {sql}; EXPLAIN (COSTS OFF) EXECUTE asked {values}"
     );
-    let rows = shared().unwrap().query(url.rsplit('/').next().unwrap(), &asked).unwrap();
+    let rows = shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), &asked).unwrap();
     rows.into_iter().map(|mut row| row.remove(0).unwrap()).collect()
 }
 
@@ -226,9 +227,9 @@ fn rescans_parameters(plan: &[String]) -> bool {
 /// A plan is made once, maybe while a table is empty, and used when it has grown.
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_made_on_empty_tables_use_indexes() {
-    let url = shared().unwrap().create_database().unwrap();
+    let url = shared_postgres().unwrap().create_database().unwrap();
     Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
-    shared().unwrap().query(url.rsplit('/').next().unwrap(), "VACUUM ANALYZE").unwrap();
+    shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), "VACUUM ANALYZE").unwrap();
     let code = source_code();
     let mut checked = 0;
     for (path, sql) in read_files(&crate_path("sql"), ".sql") {
@@ -246,7 +247,7 @@ async fn plans_made_on_empty_tables_use_indexes() {
 /// However many tasks a lane has, the next lane is found by one index lookup.
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_are_read_by_index_only() {
-    let url = shared().unwrap().create_database().unwrap();
+    let url = shared_postgres().unwrap().create_database().unwrap();
     Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
     let sql = std::fs::read_to_string(crate_path("sql/read/lanes.sql")).unwrap();
     let plan = explain(&url, &sql, &parameter_types("read/lanes", &source_code()));

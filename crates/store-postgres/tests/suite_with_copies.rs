@@ -6,4 +6,7 @@ mod store_location;
 
 use store_location::{CopyHarness, LocationKind};
 
-pointsman_store_conformance::moves!(CopyHarness::along(&[LocationKind::File, LocationKind::Database]));
+pointsman_store_conformance::copy_restart_suite!(CopyHarness::with_kinds(&[
+    LocationKind::File,
+    LocationKind::Database
+]));

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use pointsman_core::store::Store;
 use pointsman_core::{HandlingKey, NewEvent, Timestamp};
-use pointsman_store::sql::{BoxError, Sql, TransactError, Value};
+use pointsman_store::sql::{BoxError, SqlTransaction, SqlValue, TransactError};
 use pointsman_store_postgres::{Postgres, PostgresStore};
-use pointsman_testing::{Admin, Proxy, shared};
+use pointsman_testing::{PostgresAdmin, Proxy, shared_postgres};
 use uuid::Uuid;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ const SLOW_COMMIT_SQL: &str = "
         FOR EACH ROW EXECUTE FUNCTION pass()";
 
 struct SlowCommitBench {
-    server: &'static Admin,
+    server: &'static PostgresAdmin,
     database: String,
     proxy: Proxy,
     store: PostgresStore,
@@ -31,7 +31,7 @@ struct SlowCommitBench {
 
 impl SlowCommitBench {
     async fn new() -> Self {
-        let server = shared().unwrap();
+        let server = shared_postgres().unwrap();
         let url = server.create_database().unwrap();
         let (_, location) = url.split_once('@').unwrap();
         let (address, database) = location.split_once('/').unwrap();
@@ -63,9 +63,9 @@ impl SlowCommitBench {
     }
 }
 
-fn insert_and_emit(tx: &mut dyn Sql) -> Result<Vec<NewEvent>, BoxError> {
+fn insert_and_emit(tx: &mut dyn SqlTransaction) -> Result<Vec<NewEvent>, BoxError> {
     tx.execute("INSERT INTO record VALUES ($1)", &[1.into()])?;
-    Ok(vec![NewEvent::of(HandlingKey::new("made")?)])
+    Ok(vec![NewEvent::new(HandlingKey::new("made")?)])
 }
 
 /// Holds the advisory lock that delays commits.
@@ -84,7 +84,7 @@ async fn a_commit_whose_reply_is_lost_is_detected() {
     let store = bench.store.clone();
     let unit = tokio::spawn(async move { store.transact(insert_and_emit).await });
     bench.wait_for_commit().await;
-    bench.proxy.cut();
+    bench.proxy.close_connections();
     gate.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();
     let receipts: Vec<Uuid> = tokio::time::timeout(TEST_TIMEOUT, unit).await.unwrap().unwrap().unwrap();
     assert_eq!(receipts.len(), 1);
@@ -105,7 +105,7 @@ async fn an_aborted_commit_is_detected() {
     let store = bench.store.clone();
     let unit = tokio::spawn(async move { store.transact(insert_and_emit).await });
     let pid = bench.wait_for_commit().await;
-    bench.proxy.cut();
+    bench.proxy.close_connections();
     bench.query_value(&format!("SELECT pg_terminate_backend({pid})::text"));
     gate.batch_execute("SELECT pg_advisory_unlock(4711)").await.unwrap();
     let refused = tokio::time::timeout(TEST_TIMEOUT, unit).await.unwrap().unwrap();
@@ -135,7 +135,7 @@ async fn a_unit_of_work_is_durable_whatever_the_default_setting() {
                 Ok(vec![])
             });
             unit.await.unwrap();
-            assert_eq!(*found.lock().unwrap(), Some(Value::from(used)), "{default}");
+            assert_eq!(*found.lock().unwrap(), Some(SqlValue::from(used)), "{default}");
         }
         store.close();
     }

@@ -3,7 +3,7 @@
 use pointsman_core::store::StoreError;
 use pointsman_store::Txn;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::tables::{Backend, Foreseen, Memory};
+use pointsman_store::tables::{Backend, CacheState, ReadSet};
 
 use crate::outbox;
 use crate::tables::RedisTables;
@@ -27,19 +27,19 @@ impl Drop for RedisBackend {
 impl Backend for RedisBackend {
     type Tables = RedisTables;
 
-    fn begin(&mut self, foreseen: Foreseen) -> Result<Memory> {
+    fn begin(&mut self, foreseen: ReadSet) -> Result<CacheState> {
         self.tables.begin(foreseen)
     }
 
-    fn foresee(&mut self, foreseen: Foreseen) -> Result<()> {
+    fn extend_read_set(&mut self, foreseen: ReadSet) -> Result<()> {
         self.tables.prefetch_joining_jobs(&foreseen)
     }
 
-    fn go_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+    fn drain_outboxes_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
         outbox::journal_outboxes(txn)
     }
 
-    fn must_wait(&self, foreseen: &Foreseen) -> bool {
+    fn must_postpone(&self, foreseen: &ReadSet) -> bool {
         self.tables.has_outbox_backlog(foreseen)
     }
 
@@ -55,11 +55,11 @@ impl Backend for RedisBackend {
         self.tables.roll_back();
     }
 
-    fn explain(fault: &Fault) -> StoreError {
+    fn to_store_error(fault: &Fault) -> StoreError {
         crate::error::store_error_from_fault(fault)
     }
 
-    fn rows(&self) -> u64 {
+    fn rows_written(&self) -> u64 {
         self.tables.written_rows()
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use pointsman_core::outage::Outage;
-use pointsman_store::news::LOOK;
+use pointsman_core::outage::OutageTracker;
+use pointsman_store::notifier::POLL_INTERVAL;
 use redis::aio::MultiplexedConnection;
 use tokio::time::sleep;
 
@@ -78,14 +78,18 @@ pub(crate) struct HealthMonitor {
     endpoint: Arc<Endpoint>,
     connection: Option<MultiplexedConnection>,
     health: Arc<Health>,
-    emit_refusal: Outage,
+    emit_refusal: OutageTracker,
 }
 
 impl HealthMonitor {
     /// Runs the first check. Its failure is not reported: opening the store reports the same error.
     pub(crate) async fn start(endpoint: Arc<Endpoint>) -> Self {
-        let mut monitor =
-            Self { endpoint, connection: None, health: Arc::default(), emit_refusal: Outage::default() };
+        let mut monitor = Self {
+            endpoint,
+            connection: None,
+            health: Arc::default(),
+            emit_refusal: OutageTracker::default(),
+        };
         monitor.check_and_log_failure(true).await;
         monitor
     }
@@ -97,7 +101,7 @@ impl HealthMonitor {
     /// Repeats the check as long as the store is open.
     pub(crate) async fn run(mut self) {
         for looks in 1_u64.. {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             self.check_and_log_failure(looks % CHECKS_PER_SETTINGS_READ == 0).await;
         }
     }
@@ -143,10 +147,10 @@ impl HealthMonitor {
     fn update_fullness(&mut self, full: Option<String>) {
         let now = Instant::now();
         match &full {
-            Some(reason) if self.emit_refusal.failed(now).is_some() => {
+            Some(reason) if self.emit_refusal.record_failure(now).is_some() => {
                 tracing::warn!("memory of Redis is nearly full; emits and new orders are refused: {reason}");
             }
-            None if self.emit_refusal.works(now).is_some() => {
+            None if self.emit_refusal.record_success(now).is_some() => {
                 tracing::info!("memory of Redis has room again; emits and new orders are accepted")
             }
             Some(_) | None => {}

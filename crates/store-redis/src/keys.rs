@@ -8,7 +8,7 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::store::NodeId;
 use pointsman_core::{TaskId, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Phase, QueueId};
+use pointsman_store::row::{QueueId, TaskPhase};
 
 use crate::codec::{Member, decimal_field};
 
@@ -217,7 +217,7 @@ impl Keys {
 
 impl Index {
     /// Returns the index of tasks that are neither ready nor locked.
-    pub(crate) fn waiting_tasks(queue: QueueId, phase: Phase) -> Self {
+    pub(crate) fn waiting_tasks(queue: QueueId, phase: TaskPhase) -> Self {
         Self::WaitingTasks(queue, phase.code())
     }
 }

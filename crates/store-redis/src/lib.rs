@@ -58,9 +58,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use pointsman_core::Timestamp;
-use pointsman_store::beside::Beside;
-use pointsman_store::news::News;
-use pointsman_store::{Fault, Keeper, Writer};
+use pointsman_store::background_jobs::BackgroundJobs;
+use pointsman_store::notifier::PeerNotifier;
+use pointsman_store::{BackendStore, Fault, Writer};
 
 use backend::RedisBackend;
 use connection::BlockingConnection;
@@ -81,15 +81,15 @@ const FIRST_TOKEN_TEXT: &str = "first_token";
 const CURRENT_LAYOUT: u32 = 2;
 
 /// The Redis store. Cheap to clone; all clones are the same store.
-pub type RedisStore = Keeper<Redis>;
+pub type RedisStore = BackendStore<Redis>;
 
 /// The reading side of a Redis store.
 #[derive(Clone, Debug)]
 pub struct Redis {
     reader_pool: ReaderPool,
     writer: Writer<RedisTables>,
-    notifier: Arc<News>,
-    background_jobs: Arc<Beside>,
+    notifier: Arc<PeerNotifier>,
+    background_jobs: Arc<BackgroundJobs>,
     endpoint: Arc<Endpoint>,
     health: Arc<Health>,
     unit_of_work_runner: UnitOfWorkRunner,
@@ -100,8 +100,8 @@ impl Redis {
     pub async fn open(url: &str, now: Timestamp) -> Result<RedisStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let writer = start_writer(endpoint.clone(), now).await?;
-        let notifier = Arc::new(News::default());
-        writer.overhear(notifier.clone());
+        let notifier = Arc::new(PeerNotifier::default());
+        writer.set_commit_hook(notifier.clone());
         let reader_pool = ReaderPool::new(endpoint.clone());
         let monitor = HealthMonitor::start(endpoint.clone()).await;
         let health = monitor.health();
@@ -117,7 +117,7 @@ impl Redis {
             unit_of_work_runner,
         };
         redis.start_background_jobs(monitor);
-        Ok(Keeper::new(writer, redis))
+        Ok(BackendStore::new(writer, redis))
     }
 
     /// Reads the clock of the Redis server, without changing anything there. Pass the time of this clock to
@@ -138,14 +138,14 @@ impl Redis {
     /// Returns the hash of the token that all nodes accept: that of the first node, or this one if none was stored
     /// yet.
     pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.first_text(FIRST_TOKEN_TEXT, sha256).await
+        self.writer.get_or_init_text(FIRST_TOKEN_TEXT, sha256).await
     }
 
     /// Returns the number of commits since the store was opened, of changed rows, and of sent
     /// notifications.
     pub fn write_counts(&self) -> (u64, u64, u64) {
-        let work = self.writer.work();
-        (work.commits(), work.rows(), self.notifier.sent())
+        let work = self.writer.status();
+        (work.commit_count(), work.rows_written(), self.notifier.messages_sent())
     }
 
     fn start_background_jobs(&self, monitor: HealthMonitor) {
@@ -166,7 +166,7 @@ impl Redis {
             tokio::spawn(outbox::requeue_forever(endpoint.clone())),
             tokio::spawn(monitor.run()),
         ];
-        self.background_jobs.run(tasks);
+        self.background_jobs.add_handles(tasks);
     }
 }
 

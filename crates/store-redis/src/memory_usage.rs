@@ -1,6 +1,6 @@
 //! Memory usage of the server.
 
-use pointsman_store::finding::size;
+use pointsman_store::finding::format_bytes;
 
 use crate::connect::info_line;
 
@@ -22,11 +22,11 @@ impl MemoryUsage {
     }
 
     pub(crate) fn format_used(self) -> String {
-        size(self.used)
+        format_bytes(self.used)
     }
 
     pub(crate) fn format_limit(self) -> String {
-        size(self.limit)
+        format_bytes(self.limit)
     }
 
     /// Returns the used percentage; `None` without a limit.

@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak};
 
 use futures::StreamExt;
 use pointsman_core::EventId;
-use pointsman_core::store::Signal;
+use pointsman_core::store::StoreSignal;
 use pointsman_store::Writer;
-use pointsman_store::news::{LOOK, News, RECONNECT, SHARED};
+use pointsman_store::notifier::{COALESCE_WINDOW, POLL_INTERVAL, PeerNotifier, RECONNECT_DELAY};
 use redis::aio::MultiplexedConnection;
 
 use crate::connect::Endpoint;
@@ -23,20 +23,20 @@ fn channel_name(endpoint: &Endpoint) -> Vec<u8> {
 }
 
 /// Publishes notifications as long as the store is open.
-pub(crate) async fn publish_notifications(news: Weak<News>, endpoint: Arc<Endpoint>) {
+pub(crate) async fn publish_notifications(news: Weak<PeerNotifier>, endpoint: Arc<Endpoint>) {
     let channel = channel_name(&endpoint);
     let mut connection = None;
     loop {
         let Some(fresh) = news.upgrade() else { return };
-        let Some(words) = fresh.next().await else { continue };
+        let Some(words) = fresh.next_message().await else { continue };
         match publish(&mut connection, &endpoint, &channel, &words).await {
-            Ok(()) => fresh.was_sent(),
+            Ok(()) => fresh.count_sent_message(),
             Err(error) => {
                 connection = None;
                 tracing::debug!(%error, "could not notify peers of a commit; they find it by polling");
             }
         }
-        tokio::time::sleep(SHARED).await;
+        tokio::time::sleep(COALESCE_WINDOW).await;
     }
 }
 
@@ -55,7 +55,7 @@ async fn publish(
 
 /// Listens for notifications of peers, and reconnects.
 pub(crate) async fn listen_for_notifications(
-    news: Arc<News>,
+    news: Arc<PeerNotifier>,
     endpoint: Arc<Endpoint>,
     writer: Writer<RedisTables>,
 ) {
@@ -63,12 +63,12 @@ pub(crate) async fn listen_for_notifications(
         if let Err(error) = listen_until_disconnected(&news, &endpoint, &writer).await {
             tracing::debug!(%error, "notification listener disconnected; polling until it is reconnected");
         }
-        tokio::time::sleep(RECONNECT).await;
+        tokio::time::sleep(RECONNECT_DELAY).await;
     }
 }
 
 async fn listen_until_disconnected(
-    news: &News,
+    news: &PeerNotifier,
     endpoint: &Endpoint,
     writer: &Writer<RedisTables>,
 ) -> Result<(), OpenError> {
@@ -78,11 +78,11 @@ async fn listen_until_disconnected(
         reason: error.to_string(),
     };
     wire.subscribe(channel_name(endpoint)).await.map_err(failed)?;
-    news.may_have_missed(writer);
+    news.assume_missed_messages(writer);
     let mut messages = wire.on_message();
     while let Some(message) = messages.next().await {
         if let Ok(words) = message.get_payload::<String>() {
-            news.hear(&words, writer);
+            news.handle_message(&words, writer);
         }
     }
     Ok(())
@@ -97,22 +97,26 @@ struct PolledState {
 }
 
 /// Polls for changes, so that they are found even if the listener is down.
-pub(crate) async fn poll_for_changes(news: Arc<News>, readers: ReaderPool, writer: Writer<RedisTables>) {
+pub(crate) async fn poll_for_changes(
+    news: Arc<PeerNotifier>,
+    readers: ReaderPool,
+    writer: Writer<RedisTables>,
+) {
     let mut before = PolledState::default();
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         let glance = readers.read_snapshot(|overlay, store_state| {
             let lively = overlay.read_all_nodes(false)?.iter().filter(|node| !node.gone).count();
-            let (head, version) = (store_state.counters.last_event, store_state.commit_version.version);
+            let (head, version) = (store_state.counters.last_event, store_state.commit_version.number);
             Ok(PolledState { head, version, has_peers: lively > 1 })
         });
         let Ok(found) = glance.await else { continue };
-        news.others_are_there(found.has_peers);
+        news.set_has_peers(found.has_peers);
         if found.head > before.head {
-            writer.tell(Signal::Journal(found.head));
+            writer.notify_listeners(StoreSignal::JournalGrew(found.head));
         }
         if found.version != before.version && found.has_peers {
-            writer.tell(Signal::Work);
+            writer.notify_listeners(StoreSignal::TasksReady);
         }
         before = found;
     }

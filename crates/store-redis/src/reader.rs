@@ -175,7 +175,7 @@ pub(crate) fn decode_server_time(answer: Value) -> Result<i64> {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_testing::{fresh_prefix, shared_redis};
+    use pointsman_testing::{shared_redis, unique_key_prefix};
 
     use super::*;
     use crate::write_lock::LOCK_RENEWAL_INTERVAL;
@@ -183,7 +183,7 @@ mod tests {
     /// A long read renews a short lease, so that peers do not wait long if it dies.
     #[test]
     fn long_reads_renew_the_write_lock() {
-        let url = shared_redis().unwrap().url_under(&fresh_prefix());
+        let url = shared_redis().unwrap().url_with_prefix(&unique_key_prefix());
         let reader = SnapshotReader::new(Arc::new(Endpoint::parse(&url).unwrap()));
         let turn = reader.overlay.keys.with_prefix("pointsman:turn");
         let left =

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pointsman_core::store::{self, StoreError};
-use pointsman_store::Readable;
+use pointsman_store::ReadOutageLog;
 use pointsman_store::error::Result;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -28,7 +28,7 @@ pub(crate) struct ReaderPool {
     idle_readers: Arc<Mutex<Vec<SnapshotReader>>>,
     read_permits: Arc<Semaphore>,
     scan_permits: Arc<Semaphore>,
-    read_availability: Arc<Readable>,
+    read_availability: Arc<ReadOutageLog>,
 }
 
 impl ReaderPool {
@@ -60,7 +60,7 @@ impl ReaderPool {
         read: impl Fn(&SnapshotReader) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
         let answer = self.read_on_blocking_thread(read).await;
-        self.read_availability.note(&answer);
+        self.read_availability.record_read(&answer);
         answer
     }
 
@@ -156,14 +156,14 @@ mod tests {
 
     use pointsman_core::Timestamp;
     use pointsman_core::store::Store as _;
-    use pointsman_testing::{fresh_prefix, shared_redis};
+    use pointsman_testing::{shared_redis, unique_key_prefix};
 
     use super::*;
 
     /// Long listings never use all permits.
     #[tokio::test(flavor = "multi_thread")]
     async fn scans_leave_permits_for_other_reads() {
-        let url = shared_redis().unwrap().url_under(&fresh_prefix());
+        let url = shared_redis().unwrap().url_with_prefix(&unique_key_prefix());
         let store = crate::Redis::open(&url, Timestamp::MIN).await.unwrap();
         let readers = ReaderPool::new(Arc::new(Endpoint::parse(&url).unwrap()));
         let (begun, told) = mpsc::channel();

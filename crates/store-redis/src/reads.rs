@@ -2,29 +2,29 @@
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
-use pointsman_core::journal::{Extent, Page, PathFilter};
+use pointsman_core::journal::{EventPage, JournalRange, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderCursor, OrderPage, OrderView,
-    QueueView, Read, Result, TaskFilter, TaskPage,
+    AuditEntry, ChainView, EventView, FirePage, JournalQuery, LogPage, NodeView, ObjectView, OrderCursor,
+    OrderPage, OrderView, QueueView, Result, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
-use pointsman_store::Reads;
+use pointsman_store::StoreReader;
 
 use crate::Redis;
 use crate::read::{audit_and_fires, journal, list, orders, tasks};
 use crate::tables::RedisTables;
 
 #[async_trait]
-impl Reads for Redis {
+impl StoreReader for Redis {
     type Tables = RedisTables;
 
-    async fn extent(&self) -> Result<Extent> {
+    async fn extent(&self) -> Result<JournalRange> {
         self.reader_pool.read_directly(|reader| Ok(reader.read_store_state()?.extent())).await
     }
 
-    async fn page(&self, read: Read) -> Result<Page> {
+    async fn journal_page(&self, read: JournalQuery) -> Result<EventPage> {
         self.reader_pool.read_directly(move |reader| journal::read_page(reader, &read)).await
     }
 
@@ -61,13 +61,13 @@ impl Reads for Redis {
         self.reader_pool.read_snapshot(move |overlay, _| tasks::list_queues(overlay, handler.as_ref())).await
     }
 
-    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
+    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>> {
         self.reader_pool
             .read_snapshot(move |overlay, _| audit_and_fires::list_audit_entries(overlay, before, limit))
             .await
     }
 
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>> {
         let id = id.clone();
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
@@ -84,7 +84,7 @@ impl Reads for Redis {
             .await
     }
 
-    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+    async fn lost_leases(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         self.reader_pool.read_directly(move |reader| tasks::list_lost_fences(&reader.overlay, &held)).await
     }
 
@@ -93,7 +93,7 @@ impl Reads for Redis {
         self.reader_pool.read_snapshot(move |overlay, _| tasks::read_log(overlay, &id, from, limit)).await
     }
 
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
         self.reader_pool
             .read_snapshot(move |overlay, store_state| {
@@ -131,7 +131,7 @@ impl Reads for Redis {
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, Extent)> {
+    ) -> Result<(OrderStatistics, JournalRange)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.reader_pool
             .scan_snapshot(move |overlay, store_state| {
@@ -140,7 +140,7 @@ impl Reads for Redis {
             .await
     }
 
-    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
+    async fn chains(&self) -> Result<(Vec<ChainView>, JournalRange)> {
         self.reader_pool.scan_snapshot(orders::list_chains).await
     }
 
@@ -158,16 +158,16 @@ impl Reads for Redis {
             .await
     }
 
-    fn full(&self) -> Option<String> {
+    fn reject_reason(&self) -> Option<String> {
         self.health.full_reason()
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn storage_warnings(&self) -> Vec<String> {
         self.health.warnings()
     }
 
     fn close(&self) {
-        self.background_jobs.stop();
+        self.background_jobs.abort_all();
         self.reader_pool.close();
     }
 }

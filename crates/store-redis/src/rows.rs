@@ -1,18 +1,18 @@
 //! Encoding and decoding of stored rows.
 
-use pointsman_core::chain::NodeId as ChainNode;
+use pointsman_core::chain::ChainNodeId as ChainNode;
 use pointsman_core::fire::Fire;
-use pointsman_core::order::{EndedOrder, Order, Origin};
-use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
-use pointsman_core::task::{Attempt, Lease, Life, QueueOf};
+use pointsman_core::order::{EndedOrder, Order, OrderOrigin};
+use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
+use pointsman_core::task::{Attempt, Lease, QueueSubject, TaskLifecycle};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{
-    AttemptRow, Counts, HandlerId, Live, Numbered, Object, Past, Phase, QueueId, QueueRow, end_code, end_of,
-    reason_code,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, HandlerId, ObjectRow, OrderRow, QueueCounts, QueueId,
+    QueueRow, TaskPhase, decode_attempt_end, encode_attempt_end, encode_end_reason,
 };
 use pointsman_store::tables::Counters;
-use pointsman_store::views::{EventColumns, context_text};
+use pointsman_store::views::{EventColumns, encode_context};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -63,7 +63,7 @@ impl JournaledEvent {
 
 /// `object_events.lua` reads `prev` in the first eight bytes.
 pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, tasks: usize) -> Result<Vec<u8>> {
-    let context = context_text(event)?;
+    let context = encode_context(event)?;
     Ok(RowEncoder::with_capacity(event.value.as_str().len() + 64)
         .fixed_i64(event.prev.map_or(0, EventId::as_i64))
         .varint(first_task.0)
@@ -76,7 +76,7 @@ pub(crate) fn encode_event(event: &Event, first_task: TaskSeq, tasks: usize) -> 
         .optional_text(context.as_deref())
         .optional_varint(event.cause.map(|cause| cause.task.0))
         .optional_varint(event.cause.and_then(|cause| cause.event).map(EventId::as_i64))
-        .varint(event.depth().into())
+        .varint(event.cause_depth().into())
         .finish())
 }
 
@@ -97,13 +97,15 @@ pub(crate) fn decode_event(event: EventId, bytes: &[u8]) -> Result<JournaledEven
         cause_event: row.optional_varint()?,
         depth: u16::try_from(row.varint()?).map_err(Fault::damaged)?,
     };
-    Ok(JournaledEvent { event: columns.event()?, first_task, task_count })
+    Ok(JournaledEvent { event: columns.into_event()?, first_task, task_count })
 }
 
 /// An object, and when retention last found it in use.
-pub(crate) fn encode_object(object: &Object, checked: EventId) -> Vec<u8> {
-    let packed =
-        RowEncoder::default().varint(object.number).varint(object.last.as_i64()).bytes(&object.encode_sent());
+pub(crate) fn encode_object(object: &ObjectRow, checked: EventId) -> Vec<u8> {
+    let packed = RowEncoder::default()
+        .varint(object.number)
+        .varint(object.last_event.as_i64())
+        .bytes(&object.encode_last_sent());
     packed.varint(checked.as_i64()).finish()
 }
 
@@ -114,24 +116,24 @@ pub(crate) fn decode_object_check(bytes: &[u8]) -> Result<Option<EventId>> {
     if row.expect_end().is_ok() { Ok(None) } else { row.varint().map(|checked| Some(to_event_id(checked))) }
 }
 
-pub(crate) fn decode_object(bytes: &[u8]) -> Result<Object> {
+pub(crate) fn decode_object(bytes: &[u8]) -> Result<ObjectRow> {
     let mut row = RowDecoder::new(bytes);
-    Ok(Object {
+    Ok(ObjectRow {
         number: row.varint()?,
-        last: to_event_id(row.varint()?),
-        sent: Object::decode_sent(row.bytes()?),
+        last_event: to_event_id(row.varint()?),
+        last_sent: ObjectRow::decode_last_sent(row.bytes()?),
     })
 }
 
 // --- tasks -------------------------------------------------------------------------------------------------------
 
 /// `ready_tasks.lua` reads the event in the first eight bytes.
-pub(crate) fn encode_active_task(live: &Live) -> Vec<u8> {
-    encode_active_task_with_due(live, live.due())
+pub(crate) fn encode_active_task(live: &ActiveTaskRow) -> Vec<u8> {
+    encode_active_task_with_due(live, live.due_time())
 }
 
 /// Encodes an active task with its due time, which the state of a locked task does not contain.
-pub(crate) fn encode_active_task_with_due(live: &Live, due: Timestamp) -> Vec<u8> {
+pub(crate) fn encode_active_task_with_due(live: &ActiveTaskRow, due: Timestamp) -> Vec<u8> {
     let lease = live.lease();
     RowEncoder::with_capacity(80)
         .fixed_i64(live.event.map_or(0, EventId::as_i64))
@@ -140,25 +142,25 @@ pub(crate) fn encode_active_task_with_due(live: &Live, due: Timestamp) -> Vec<u8
         .varint(live.phase.code())
         .optional_varint(live.order)
         .optional_varint(live.lane)
-        .optional_varint(live.place.map(|place| place - live.seq.0))
-        .optional_varint(live.crowd)
-        .optional_varint(live.bucket.map(i64::from))
-        .flag(live.sync)
+        .optional_varint(live.lane_position.map(|place| place - live.seq.0))
+        .optional_varint(live.concurrency_group)
+        .optional_varint(live.key_bucket.map(i64::from))
+        .flag(live.is_sync)
         .varint(live.stage)
         .varint(live.priority)
         .varint(live.score)
         .varint(live.rank)
-        .optional_varint(live.prev_sent.map(EventId::as_i64))
-        .optional_varint(live.planned.map(Timestamp::micros))
-        .varint(live.created.micros())
-        .varint(due.micros() - live.created.micros())
-        .optional_varint(live.started.map(Timestamp::micros))
+        .optional_varint(live.prev_sent_event.map(EventId::as_i64))
+        .optional_varint(live.planned_at.map(Timestamp::micros))
+        .varint(live.created_at.micros())
+        .varint(due.micros() - live.created_at.micros())
+        .optional_varint(live.started_at.map(Timestamp::micros))
         .optional_text(live.error.as_deref())
         .varint(live.life.attempt.into())
         .varint(live.life.retries.into())
         .varint(live.life.crashes.into())
         .flag(live.life.late)
-        .optional_varint(live.life.state.reason().map(reason_code))
+        .optional_varint(live.life.state.error_reason().map(encode_end_reason))
         .optional_varint(lease.map(|lease| lease.node))
         .optional_varint(lease.map(|lease| lease.fence))
         .optional_varint(lease.and_then(|lease| lease.until).map(Timestamp::micros))
@@ -170,15 +172,15 @@ pub(crate) fn decode_active_task_event(bytes: &[u8]) -> Result<Option<EventId>> 
     Ok(Some(RowDecoder::new(bytes).fixed_i64()?).filter(|event| *event != 0).map(to_event_id))
 }
 
-pub(crate) fn decode_active_task(bytes: &[u8]) -> Result<Live> {
+pub(crate) fn decode_active_task(bytes: &[u8]) -> Result<ActiveTaskRow> {
     decode_active_task_with_due(bytes).map(|(live, _)| live)
 }
 
-pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(Live, Timestamp)> {
+pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow, Timestamp)> {
     let mut row = RowDecoder::new(bytes);
     let event = Some(row.fixed_i64()?).filter(|event| *event != 0).map(to_event_id);
     let (seq, queue) = (TaskSeq(row.varint()?), row.varint()?);
-    let phase = Phase::from_code(row.varint()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
+    let phase = TaskPhase::from_code(row.varint()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
     let (order, lane, place) =
         (row.optional_varint()?, row.optional_varint()?, row.optional_varint()?.map(|place| place + seq.0));
     let (crowd, bucket) = (row.optional_varint()?, row.optional_varint()?);
@@ -203,91 +205,91 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(Live, Timesta
             until: until.map(to_timestamp),
         })
     };
-    let live = Live {
+    let live = ActiveTaskRow {
         seq,
         queue,
         event,
         order,
         phase,
         lane,
-        place,
-        crowd,
-        bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
-        sync,
+        lane_position: place,
+        concurrency_group: crowd,
+        key_bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
+        is_sync: sync,
         stage,
         priority,
         score,
         rank,
-        prev_sent,
-        planned,
-        created: to_timestamp(created),
-        started,
+        prev_sent_event: prev_sent,
+        planned_at: planned,
+        created_at: to_timestamp(created),
+        started_at: started,
         error,
-        life: Life {
-            state: Live::state(phase, due, lease, reason)?,
+        life: TaskLifecycle {
+            state: ActiveTaskRow::decode_state(phase, due, lease, reason)?,
             attempt,
             retries,
             crashes,
             late,
-            laned: lane.is_some(),
-            ordered: place.is_some(),
+            has_lane: lane.is_some(),
+            in_lane: place.is_some(),
         },
     };
     Ok((live, due))
 }
 
-pub(crate) fn encode_archived_task(past: &Past) -> Vec<u8> {
+pub(crate) fn encode_archived_task(past: &ArchivedTaskRow) -> Vec<u8> {
     RowEncoder::with_capacity(100)
         .varint(past.seq.0)
         .varint(past.queue)
         .optional_varint(past.event.map(EventId::as_i64))
         .text(&past.collection)
         .optional_text(past.key.as_deref())
-        .flag(past.sync)
+        .flag(past.is_sync)
         .varint(past.stage)
         .varint(past.priority)
-        .varint(past.status_code())
-        .optional_varint(past.life.state.reason().map(reason_code))
+        .varint(past.encode_status())
+        .optional_varint(past.life.state.error_reason().map(encode_end_reason))
         .varint(past.life.attempt.into())
         .varint(past.life.retries.into())
         .varint(past.life.crashes.into())
         .flag(past.life.late)
-        .flag(past.life.laned)
-        .optional_varint(past.prev_sent.map(EventId::as_i64))
-        .optional_varint(past.planned.map(Timestamp::micros))
-        .varint(past.created.micros())
-        .optional_varint(past.started.map(Timestamp::micros))
-        .varint(past.finished.micros())
+        .flag(past.life.has_lane)
+        .optional_varint(past.prev_sent_event.map(EventId::as_i64))
+        .optional_varint(past.planned_at.map(Timestamp::micros))
+        .varint(past.created_at.micros())
+        .optional_varint(past.started_at.map(Timestamp::micros))
+        .varint(past.finished_at.micros())
         .optional_text(past.error.as_deref())
         .optional_text(past.result.as_deref())
         .finish()
 }
 
-pub(crate) fn decode_archived_task(bytes: &[u8]) -> Result<Past> {
+pub(crate) fn decode_archived_task(bytes: &[u8]) -> Result<ArchivedTaskRow> {
     let mut row = RowDecoder::new(bytes);
-    Ok(Past {
+    Ok(ArchivedTaskRow {
         seq: TaskSeq(row.varint()?),
         queue: row.varint()?,
         event: row.optional_varint()?.map(to_event_id),
         collection: row.text()?.into(),
         key: row.optional_text()?.map(str::to_string),
-        sync: row.flag()?,
+        is_sync: row.flag()?,
         stage: row.varint()?,
         priority: row.varint()?,
-        life: Life {
-            state: Past::state(row.varint()?, row.optional_varint()?)?,
+        life: TaskLifecycle {
+            state: ArchivedTaskRow::decode_state(row.varint()?, row.optional_varint()?)?,
             attempt: to_u32(row.varint()?)?,
             retries: to_u32(row.varint()?)?,
             crashes: to_u32(row.varint()?)?,
             late: row.flag()?,
-            laned: row.flag()?,
-            ordered: false,
+            has_lane: row.flag()?,
+            in_lane: false,
         },
-        prev_sent: row.optional_varint()?.map(to_event_id),
-        planned: row.optional_varint()?.map(to_timestamp),
-        created: to_timestamp(row.varint()?),
-        started: row.optional_varint()?.map(to_timestamp),
-        finished: to_timestamp(row.varint()?),
+        prev_sent_event: row.optional_varint()?.map(to_event_id),
+        planned_at: row.optional_varint()?.map(to_timestamp),
+        created_at: to_timestamp(row.varint()?),
+        started_at: row.optional_varint()?.map(to_timestamp),
+        finished_at: to_timestamp(row.varint()?),
         error: row.optional_text()?.map(str::to_string),
         result: row.optional_text()?.map(str::to_string),
     })
@@ -295,9 +297,9 @@ pub(crate) fn decode_archived_task(bytes: &[u8]) -> Result<Past> {
 
 pub(crate) fn encode_attempt(attempt: &AttemptRow<'_>) -> Vec<u8> {
     RowEncoder::default()
-        .varint(attempt.started.micros())
-        .varint(attempt.ended.micros())
-        .varint(end_code(attempt.end))
+        .varint(attempt.started_at.micros())
+        .varint(attempt.ended_at.micros())
+        .varint(encode_attempt_end(attempt.end))
         .optional_text(attempt.error)
         .finish()
 }
@@ -308,24 +310,24 @@ pub(crate) fn decode_attempt(number: u32, bytes: &[u8]) -> Result<Attempt> {
         number,
         started_at: to_timestamp(row.varint()?),
         ended_at: to_timestamp(row.varint()?),
-        end: end_of(row.varint()?)?,
+        outcome: decode_attempt_end(row.varint()?)?,
         error: row.optional_text()?.map(str::to_string),
     })
 }
 
 // --- queues, nodes, deeds ----------------------------------------------------------------------------------------
 
-pub(crate) fn encode_queue(handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Vec<u8> {
-    RowEncoder::default().varint(handler).text(tenant.as_str()).text(&of.text()).finish()
+pub(crate) fn encode_queue(handler: HandlerId, tenant: &Tenant, of: &QueueSubject) -> Vec<u8> {
+    RowEncoder::default().varint(handler).text(tenant.as_str()).text(&of.to_text()).finish()
 }
 
-pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: Counts) -> Result<QueueRow> {
+pub(crate) fn decode_queue(id: QueueId, bytes: &[u8], counts: QueueCounts) -> Result<QueueRow> {
     let mut row = RowDecoder::new(bytes);
     Ok(QueueRow {
         id,
         handler: row.varint()?,
         tenant: Tenant::new(row.text()?).map_err(Fault::damaged)?,
-        of: QueueOf::read(row.text()?).map_err(Fault::damaged)?,
+        kind: QueueSubject::from_text(row.text()?).map_err(Fault::damaged)?,
         counts,
     })
 }
@@ -336,11 +338,11 @@ pub(crate) fn is_source_queue(bytes: &[u8]) -> Result<bool> {
     row.varint()?;
     row.bytes()?;
     let of = row.text()?;
-    Ok(!of.is_empty() && QueueOf::read(of).map_err(Fault::damaged)?.collection().is_some())
+    Ok(!of.is_empty() && QueueSubject::from_text(of).map_err(Fault::damaged)?.collection().is_some())
 }
 
-pub(crate) fn encode_counts(counts: &Counts) -> Vec<u8> {
-    let Counts { ready, waiting, scheduled, running, halted, missing } = *counts;
+pub(crate) fn encode_counts(counts: &QueueCounts) -> Vec<u8> {
+    let QueueCounts { ready, waiting, scheduled, running, halted, missing } = *counts;
     RowEncoder::default()
         .varint(ready)
         .varint(waiting)
@@ -351,9 +353,9 @@ pub(crate) fn encode_counts(counts: &Counts) -> Vec<u8> {
         .finish()
 }
 
-pub(crate) fn decode_counts(bytes: &[u8]) -> Result<Counts> {
+pub(crate) fn decode_counts(bytes: &[u8]) -> Result<QueueCounts> {
     let mut row = RowDecoder::new(bytes);
-    Ok(Counts {
+    Ok(QueueCounts {
         ready: row.varint()?,
         waiting: row.varint()?,
         scheduled: row.varint()?,
@@ -398,8 +400,8 @@ impl<'b> NodeRow<'b> {
 }
 
 pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
-    let abilities = serde_json::to_string(&node.abilities).map_err(Fault::damaged)?;
-    let (joined, last_heartbeat) = (node.joined.micros(), node.heard.micros());
+    let abilities = serde_json::to_string(&node.capabilities).map_err(Fault::damaged)?;
+    let (joined, last_heartbeat) = (node.joined_at.micros(), node.last_heartbeat_at.micros());
     Ok(NodeRow {
         name: &node.name,
         joined,
@@ -414,37 +416,37 @@ pub(crate) fn encode_node(node: &NodeView) -> Result<Vec<u8>> {
 pub(crate) fn decode_node(id: NodeId, bytes: &[u8], running: u64) -> Result<NodeView> {
     let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } = NodeRow::decode(bytes)?;
     let abilities = match capabilities_json {
-        "" => Abilities::default(),
+        "" => NodeCapabilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
     };
     Ok(NodeView {
         id,
         name: name.into(),
-        joined: to_timestamp(joined),
-        heard: to_timestamp(last_heartbeat),
+        joined_at: to_timestamp(joined),
+        last_heartbeat_at: to_timestamp(last_heartbeat),
         gone: has_left,
-        abilities,
+        capabilities: abilities,
         running,
     })
 }
 
-pub(crate) fn encode_audit_entry(deed: &Deed) -> Vec<u8> {
+pub(crate) fn encode_audit_entry(deed: &AuditEntry) -> Vec<u8> {
     RowEncoder::default()
         .varint(deed.at.micros())
-        .text(&deed.by)
+        .text(&deed.actor)
         .text(&deed.action)
-        .text(&deed.what)
+        .text(&deed.target)
         .text(&deed.detail)
         .finish()
 }
 
-pub(crate) fn decode_audit_entry(bytes: &[u8]) -> Result<Deed> {
+pub(crate) fn decode_audit_entry(bytes: &[u8]) -> Result<AuditEntry> {
     let mut row = RowDecoder::new(bytes);
-    Ok(Deed {
+    Ok(AuditEntry {
         at: to_timestamp(row.varint()?),
-        by: row.text()?.into(),
+        actor: row.text()?.into(),
         action: row.text()?.into(),
-        what: row.text()?.into(),
+        target: row.text()?.into(),
         detail: row.text()?.into(),
     })
 }
@@ -458,21 +460,21 @@ pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
         .text(order.node.as_str())
         .text(order.value.as_str())
         .varint(order.priority.into())
-        .optional_varint(order.planned.map(Timestamp::micros))
-        .varint(order.created.micros())
+        .optional_varint(order.planned_at.map(Timestamp::micros))
+        .varint(order.created_at.micros())
         .optional_varint(order.origin.map(|origin| origin.event.as_i64()))
         .varint(order.origin.map_or(0, |origin| origin.depth.into()))
-        .optional_varint(order.started.map(Timestamp::micros))
+        .optional_varint(order.started_at.map(Timestamp::micros))
         .flag(order.suspended)
         .optional_varint(order.task.map(|task| task.0))
-        .flag(order.stepped)
-        .optional_varint(order.halted_by.map(|task| task.0))
+        .flag(order.step_succeeded)
+        .optional_varint(order.suspended_by_task.map(|task| task.0))
         .flag(order.took_on_error)
         .finish()
 }
 
 /// Whether the order runs is not part of the row: its task shows it.
-pub(crate) fn decode_order(n: i64, bytes: &[u8]) -> Result<Numbered> {
+pub(crate) fn decode_order(n: i64, bytes: &[u8]) -> Result<OrderRow> {
     let mut row = RowDecoder::new(bytes);
     let (key, tenant, node) = (row.text()?, row.text()?, row.text()?);
     let (value, priority, planned, created) =
@@ -482,20 +484,20 @@ pub(crate) fn decode_order(n: i64, bytes: &[u8]) -> Result<Numbered> {
         key: key.parse().map_err(Fault::damaged)?,
         tenant: Tenant::new(tenant).map_err(Fault::damaged)?,
         node: ChainNode::new(node).map_err(Fault::damaged)?,
-        value: Json::trusted(value),
+        value: Json::from_trusted(value),
         priority: Priority::try_from(priority).map_err(Fault::damaged)?,
-        planned: planned.map(to_timestamp),
-        created: to_timestamp(created),
-        origin: event.map(|event| Origin { event: to_event_id(event), depth }),
-        started: row.optional_varint()?.map(to_timestamp),
+        planned_at: planned.map(to_timestamp),
+        created_at: to_timestamp(created),
+        origin: event.map(|event| OrderOrigin { event: to_event_id(event), depth }),
+        started_at: row.optional_varint()?.map(to_timestamp),
         suspended: row.flag()?,
         task: row.optional_varint()?.map(TaskSeq),
-        running: false,
-        stepped: row.flag()?,
-        halted_by: row.optional_varint()?.map(TaskSeq),
+        step_running: false,
+        step_succeeded: row.flag()?,
+        suspended_by_task: row.optional_varint()?.map(TaskSeq),
         took_on_error: row.flag()?,
     };
-    Ok(Numbered { n, order })
+    Ok(OrderRow { number: n, order })
 }
 
 pub(crate) fn encode_ended_order(order: &EndedOrder) -> Vec<u8> {
@@ -504,7 +506,7 @@ pub(crate) fn encode_ended_order(order: &EndedOrder) -> Vec<u8> {
         .text(order.tenant.as_str())
         .text(order.outcome.as_str())
         .text(order.node.as_str())
-        .varint(order.ended.micros())
+        .varint(order.ended_at.micros())
         .finish()
 }
 
@@ -515,14 +517,14 @@ pub(crate) fn decode_ended_order(bytes: &[u8]) -> Result<EndedOrder> {
         tenant: Tenant::new(row.text()?).map_err(Fault::damaged)?,
         outcome: row.text()?.parse().map_err(Fault::damaged)?,
         node: ChainNode::new(row.text()?).map_err(Fault::damaged)?,
-        ended: to_timestamp(row.varint()?),
+        ended_at: to_timestamp(row.varint()?),
     })
 }
 
 pub(crate) fn encode_fire(fire: &Fire) -> Result<Vec<u8>> {
     Ok(RowEncoder::default()
-        .varint(fire.planned.micros())
-        .varint(fire.at.micros())
+        .varint(fire.planned_at.micros())
+        .varint(fire.recorded_at.micros())
         .bytes(&encode_json(&fire.outcome)?)
         .optional_varint(fire.event.map(EventId::as_i64))
         .optional_text(fire.task.as_ref().map(TaskId::as_str))
@@ -532,8 +534,8 @@ pub(crate) fn encode_fire(fire: &Fire) -> Result<Vec<u8>> {
 pub(crate) fn decode_fire(bytes: &[u8]) -> Result<Fire> {
     let mut row = RowDecoder::new(bytes);
     Ok(Fire {
-        planned: to_timestamp(row.varint()?),
-        at: to_timestamp(row.varint()?),
+        planned_at: to_timestamp(row.varint()?),
+        recorded_at: to_timestamp(row.varint()?),
         outcome: decode_json(row.bytes()?)?,
         event: row.optional_varint()?.map(to_event_id),
         task: row.optional_text()?.map(TaskId::from_text),
@@ -542,26 +544,26 @@ pub(crate) fn decode_fire(bytes: &[u8]) -> Result<Fire> {
 
 pub(crate) fn encode_counters(counters: &Counters, into: RowEncoder) -> RowEncoder {
     into.varint(counters.last_event.as_i64())
-        .varint(counters.forgotten.as_i64())
-        .varint(counters.tasks)
-        .varint(counters.fences)
-        .varint(counters.objects)
-        .varint(counters.orders)
-        .varint(counters.journaled)
-        .varint(counters.ended)
+        .varint(counters.expired_up_to.as_i64())
+        .varint(counters.last_task)
+        .varint(counters.last_fence)
+        .varint(counters.last_object)
+        .varint(counters.last_order)
+        .varint(counters.journaled_events)
+        .varint(counters.archived_tasks)
         .optional_varint(counters.next_due.map(Timestamp::micros))
 }
 
 pub(crate) fn decode_counters(row: &mut RowDecoder<'_>) -> Result<Counters> {
     Ok(Counters {
         last_event: to_event_id(row.varint()?),
-        forgotten: to_event_id(row.varint()?),
-        tasks: row.varint()?,
-        fences: row.varint()?,
-        objects: row.varint()?,
-        orders: row.varint()?,
-        journaled: row.varint()?,
-        ended: row.varint()?,
+        expired_up_to: to_event_id(row.varint()?),
+        last_task: row.varint()?,
+        last_fence: row.varint()?,
+        last_object: row.varint()?,
+        last_order: row.varint()?,
+        journaled_events: row.varint()?,
+        archived_tasks: row.varint()?,
         next_due: row.optional_varint()?.map(to_timestamp),
     })
 }

@@ -84,7 +84,7 @@ impl ServerSettings {
     pub(crate) fn data_loss_reasons(&self) -> Vec<String> {
         let evaluated = self.evaluate_settings().into_iter().filter(|evaluated| evaluated.can_lose_data);
         let mut reasons: Vec<String> = evaluated
-            .map(|SettingFinding { finding, .. }| format!("{} is {}", finding.name, finding.found))
+            .map(|SettingFinding { finding, .. }| format!("{} is {}", finding.name, finding.observation))
             .collect();
         if self.info_number("connected_slaves") > 0 && self.required_replicas() == 0 {
             reasons.push(format!("min-replicas-to-write is {NO_REPLICA_REQUIRED}"));
@@ -120,7 +120,7 @@ impl ServerSettings {
         if self.info_text("aof_enabled") == "0" {
             let so = "no: a server that ends loses what it acknowledged since its last snapshot";
             return Some(with_data_loss(
-                Finding::fault("appendonly", so).advise(config_set_advice("appendonly", "yes")),
+                Finding::fault("appendonly", so).with_advice(config_set_advice("appendonly", "yes")),
             ));
         }
         let so = match self.setting("appendfsync") {
@@ -135,11 +135,11 @@ impl ServerSettings {
                 let why = self.settings.as_ref().err().map_or("the server does not tell it", String::as_str);
                 let found = Finding::warning("appendfsync", format!("not known ({why})"));
                 let advice = "Look where the server is set up: only with `always` a crash loses nothing.";
-                return Some(with_data_loss(found.advise(advice)));
+                return Some(with_data_loss(found.with_advice(advice)));
             }
         };
         Some(with_data_loss(
-            Finding::fault("appendfsync", so).advise(config_set_advice("appendfsync", "always")),
+            Finding::fault("appendfsync", so).with_advice(config_set_advice("appendfsync", "always")),
         ))
     }
 
@@ -148,7 +148,7 @@ impl ServerSettings {
         let wrong = self.setting(NAME) == Some("yes") && self.setting("appendfsync") == Some("always");
         let so =
             "yes: a machine that crashes while the log is rewritten loses what was acknowledged meanwhile";
-        wrong.then(|| with_data_loss(Finding::fault(NAME, so).advise(config_set_advice(NAME, "no"))))
+        wrong.then(|| with_data_loss(Finding::fault(NAME, so).with_advice(config_set_advice(NAME, "no"))))
     }
 
     /// Checks what Redis evicts when memory is full.
@@ -174,21 +174,24 @@ impl ServerSettings {
             )),
         };
         let SettingFinding { finding, can_lose_data } = evaluated;
-        Some(SettingFinding { finding: finding.advise(config_set_advice(NAME, "noeviction")), can_lose_data })
+        Some(SettingFinding {
+            finding: finding.with_advice(config_set_advice(NAME, "noeviction")),
+            can_lose_data,
+        })
     }
 
     fn check_last_log_write(&self) -> Option<SettingFinding> {
         let failed = self.info_text("aof_enabled") == "1" && self.info_text("aof_last_write_status") == "err";
         let found = "the last write to it failed, and until one succeeds Redis takes no others";
         let advice = "See Redis's log, and whether its disk is full.";
-        failed.then(|| without_data_loss(Finding::fault("append-only file", found).advise(advice)))
+        failed.then(|| without_data_loss(Finding::fault("append-only file", found).with_advice(advice)))
     }
 
     fn check_last_log_rewrite(&self) -> Option<SettingFinding> {
         let failed = self.info_text("aof_last_bgrewrite_status") == "err";
         let found = "it could not be rewritten the last time, and grows";
         let advice = "See Redis's log; it needs disk for two, and memory to fork.";
-        failed.then(|| without_data_loss(Finding::warning("rewriting", found).advise(advice)))
+        failed.then(|| without_data_loss(Finding::warning("rewriting", found).with_advice(advice)))
     }
 
     /// A failed snapshot stops writes, unless the server is configured otherwise or takes none by itself.
@@ -204,14 +207,14 @@ impl ServerSettings {
             true => Finding::fault("snapshots", "the last one failed, and Redis takes no writes therefore"),
             false => Finding::warning("snapshots", "the last one failed"),
         };
-        Some(without_data_loss(finding.advise(advice)))
+        Some(without_data_loss(finding.with_advice(advice)))
     }
 
     /// Checks the memory usage.
     fn check_memory(&self) -> Finding {
         let memory = MemoryUsage::parse(&self.info);
         let Some(percent) = memory.used_percent() else {
-            return Finding::ok("memory", format!("{} are used, and there is no maxmemory", memory.format_used())).advise(
+            return Finding::ok("memory", format!("{} are used, and there is no maxmemory", memory.format_used())).with_advice(
                 "Set one below what the machine has: emits are then refused in time, and the system kills nothing.",
             );
         };
@@ -222,9 +225,9 @@ impl ServerSettings {
             0..FULL_PERCENT => Finding::ok("memory", found),
             FULL_PERCENT..100 => {
                 Finding::warning("memory", format!("{found}: from {FULL_PERCENT} % on emits are refused"))
-                    .advise(advice)
+                    .with_advice(advice)
             }
-            _ => Finding::fault("memory", format!("{found}: Redis takes no more")).advise(advice),
+            _ => Finding::fault("memory", format!("{found}: Redis takes no more")).with_advice(advice),
         }
     }
 
@@ -234,22 +237,23 @@ impl ServerSettings {
         if count == 0 {
             return match self.has_failover {
                 true => Finding::warning("replicas", "none: nobody can take the place of this server")
-                    .advise("Give it one, so that there is something to fail over to."),
+                    .with_advice("Give it one, so that there is something to fail over to."),
                 false => Finding::ok("replicas", "none"),
             };
         }
         let behind: Vec<String> = self.info.lines().filter_map(describe_lagging_replica).collect();
         let followed = format!("{count} {}", if count == 1 { "follows" } else { "follow" });
         if !behind.is_empty() {
-            return Finding::warning("replicas", format!("{followed}; {}", behind.join("; ")))
-                .advise("What they have not got is lost in a failover. See their logs, and the network.");
+            return Finding::warning("replicas", format!("{followed}; {}", behind.join("; "))).with_advice(
+                "What they have not got is lost in a failover. See their logs, and the network.",
+            );
         }
         match self.required_replicas() {
             0 => Finding::warning(
                 "replicas",
                 format!("{followed}; min-replicas-to-write is {NO_REPLICA_REQUIRED}"),
             )
-            .advise(config_set_advice("min-replicas-to-write", "1")),
+            .with_advice(config_set_advice("min-replicas-to-write", "1")),
             least => {
                 Finding::ok("replicas", format!("{followed}; Redis takes writes while there are {least}"))
             }
@@ -283,7 +287,7 @@ fn describe_lagging_replica(told: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_store::finding::Verdict;
+    use pointsman_store::finding::FindingSeverity;
 
     use super::*;
 
@@ -296,9 +300,10 @@ mod tests {
         ServerSettings { settings: Ok(settings.collect()), info: info.into(), has_failover: false }
     }
 
-    fn problems(server: &ServerSettings) -> Vec<(&'static str, Verdict)> {
-        let findings = server.findings().into_iter().filter(|finding| finding.verdict != Verdict::Ok);
-        findings.map(|finding| (finding.name, finding.verdict)).collect()
+    fn problems(server: &ServerSettings) -> Vec<(&'static str, FindingSeverity)> {
+        let findings =
+            server.findings().into_iter().filter(|finding| finding.severity != FindingSeverity::Ok);
+        findings.map(|finding| (finding.name, finding.severity)).collect()
     }
 
     const FSYNC_ALWAYS: [(&str, &str); 1] = [("appendfsync", "always")];
@@ -323,7 +328,7 @@ mod tests {
             (&evicting, &FSYNC_ALWAYS, "maxmemory-policy"),
         ] {
             let server = settings_of(info, settings);
-            assert_eq!(problems(&server), [(name, Verdict::Fault)]);
+            assert_eq!(problems(&server), [(name, FindingSeverity::Fault)]);
             let durability = server.data_loss_reasons();
             assert!(
                 durability.len() == 1 && durability[0].starts_with(&format!("{name} is ")),
@@ -336,7 +341,7 @@ mod tests {
     fn unreadable_settings_are_a_warning() {
         let settings = Err("NOPERM this user has no permissions".into());
         let server = ServerSettings { settings, info: HEALTHY_INFO.into(), has_failover: false };
-        assert_eq!(problems(&server), [("appendfsync", Verdict::Warning)]);
+        assert_eq!(problems(&server), [("appendfsync", FindingSeverity::Warning)]);
         assert!(
             server.data_loss_reasons()[0].contains("not known (NOPERM"),
             "{:?}",
@@ -347,13 +352,13 @@ mod tests {
     #[test]
     fn settings_without_data_loss_are_not_data_loss_reasons() {
         for (from, to, name, verdict) in [
-            ("noeviction", "volatile-ttl", "maxmemory-policy", Verdict::Warning),
-            ("noeviction", "allkeys-lfu", "maxmemory-policy", Verdict::Warning),
-            ("last_write_status:ok", "last_write_status:err", "append-only file", Verdict::Fault),
-            ("bgrewrite_status:ok", "bgrewrite_status:err", "rewriting", Verdict::Warning),
-            ("bgsave_status:ok", "bgsave_status:err", "snapshots", Verdict::Warning),
-            ("maxmemory:0", "maxmemory:1250", "memory", Verdict::Warning),
-            ("maxmemory:0", "maxmemory:1000", "memory", Verdict::Fault),
+            ("noeviction", "volatile-ttl", "maxmemory-policy", FindingSeverity::Warning),
+            ("noeviction", "allkeys-lfu", "maxmemory-policy", FindingSeverity::Warning),
+            ("last_write_status:ok", "last_write_status:err", "append-only file", FindingSeverity::Fault),
+            ("bgrewrite_status:ok", "bgrewrite_status:err", "rewriting", FindingSeverity::Warning),
+            ("bgsave_status:ok", "bgsave_status:err", "snapshots", FindingSeverity::Warning),
+            ("maxmemory:0", "maxmemory:1250", "memory", FindingSeverity::Warning),
+            ("maxmemory:0", "maxmemory:1000", "memory", FindingSeverity::Fault),
         ] {
             let server = settings_of(&HEALTHY_INFO.replace(from, to), &FSYNC_ALWAYS);
             assert_eq!(
@@ -368,13 +373,13 @@ mod tests {
         );
         let stopping = [FSYNC_ALWAYS[0], ("stop-writes-on-bgsave-error", "yes"), ("save", "3600 1")];
         let stopped = settings_of(&HEALTHY_INFO.replace("bgsave_status:ok", "bgsave_status:err"), &stopping);
-        assert_eq!(problems(&stopped), [("snapshots", Verdict::Fault)]);
+        assert_eq!(problems(&stopped), [("snapshots", FindingSeverity::Fault)]);
     }
 
     #[test]
     fn failover_requires_replicas() {
         let alone = ServerSettings { has_failover: true, ..settings_of(HEALTHY_INFO, &FSYNC_ALWAYS) };
-        assert_eq!(problems(&alone), [("replicas", Verdict::Warning)]);
+        assert_eq!(problems(&alone), [("replicas", FindingSeverity::Warning)]);
         let with = |line: &str, least: &str| {
             let info = HEALTHY_INFO.replace("connected_slaves:0", &format!("connected_slaves:1\r\n{line}"));
             settings_of(&info, &[FSYNC_ALWAYS[0], ("min-replicas-to-write", least)])
@@ -382,14 +387,17 @@ mod tests {
         let online = "slave0:ip=10.0.0.1,port=6379,state=online,offset=1,lag=1";
         assert_eq!(problems(&with(online, "1")), []);
         assert_eq!(with(online, "1").data_loss_reasons(), [""; 0]);
-        assert_eq!(problems(&with(online, "0")), [("replicas", Verdict::Warning)]);
+        assert_eq!(problems(&with(online, "0")), [("replicas", FindingSeverity::Warning)]);
         assert_eq!(with(online, "0").data_loss_reasons().len(), 1);
         for (line, told) in [
             (online.replace("lag=1", "lag=11"), "10.0.0.1:6379 was not heard for 11 s"),
             (online.replace("online", "wait_bgsave"), "has not got everything yet (wait_bgsave)"),
         ] {
             let finding = with(&line, "1").check_replicas();
-            assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
+            assert!(
+                finding.severity == FindingSeverity::Warning && finding.observation.contains(told),
+                "{finding:?}"
+            );
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The store state in `pointsman:point`, and the records of commits in `pointsman:told` and
 //! `pointsman:touched`.
 
-use pointsman_core::journal::Extent;
-use pointsman_store::commits::{Commit, Point, since};
+use pointsman_core::journal::JournalRange;
 use pointsman_store::error::Result;
+use pointsman_store::invalidation::{CommitRecord, CommitVersion, commits_since};
 use pointsman_store::tables::Counters;
 
 use crate::codec::{RowDecoder, RowEncoder};
@@ -19,7 +19,7 @@ pub(crate) const COMMIT_VERSION_BYTES: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreState {
-    pub(crate) commit_version: Point,
+    pub(crate) commit_version: CommitVersion,
     /// Incremented by each change of handlers, chains, rules or nodes.
     pub(crate) registry_version: i64,
     pub(crate) counters: Counters,
@@ -51,63 +51,64 @@ impl StoreState {
         encode_counters(&self.counters, packed).finish()
     }
 
-    pub(crate) fn extent(&self) -> Extent {
-        Extent { head: self.counters.last_event, forgotten: self.counters.forgotten }
+    pub(crate) fn extent(&self) -> JournalRange {
+        JournalRange { head: self.counters.last_event, expired_up_to: self.counters.expired_up_to }
     }
 }
 
-fn start_row_with_commit_version(point: Point) -> RowEncoder {
-    RowEncoder::with_capacity(64).fixed_i64(point.version).fixed_i64(point.mark)
+fn start_row_with_commit_version(point: CommitVersion) -> RowEncoder {
+    RowEncoder::with_capacity(64).fixed_i64(point.number).fixed_i64(point.nonce)
 }
 
-fn decode_commit_version(row: &mut RowDecoder<'_>) -> Result<Point> {
-    Ok(Point { version: row.fixed_i64()?, mark: row.fixed_i64()? })
+fn decode_commit_version(row: &mut RowDecoder<'_>) -> Result<CommitVersion> {
+    Ok(CommitVersion { number: row.fixed_i64()?, nonce: row.fixed_i64()? })
 }
 
 /// Encodes only a commit version.
-pub(crate) fn encode_commit_version(point: Point) -> Vec<u8> {
+pub(crate) fn encode_commit_version(point: CommitVersion) -> Vec<u8> {
     start_row_with_commit_version(point).finish()
 }
 
-pub(crate) fn encode_commit(commit: &Commit) -> Vec<u8> {
-    let packed = start_row_with_commit_version(commit.point)
-        .optional_varint(commit.changes.as_ref().map(|codes| codes.len() as i64));
-    commit.changes.iter().flatten().fold(packed, |packed, code| packed.varint(*code)).finish()
+pub(crate) fn encode_commit(commit: &CommitRecord) -> Vec<u8> {
+    let packed = start_row_with_commit_version(commit.version)
+        .optional_varint(commit.invalidations.as_ref().map(|codes| codes.len() as i64));
+    commit.invalidations.iter().flatten().fold(packed, |packed, code| packed.varint(*code)).finish()
 }
 
-pub(crate) fn decode_commit(bytes: &[u8]) -> Result<Commit> {
+pub(crate) fn decode_commit(bytes: &[u8]) -> Result<CommitRecord> {
     let mut row = RowDecoder::new(bytes);
     let point = decode_commit_version(&mut row)?;
     let changes = match row.optional_varint()? {
         Some(count) => Some((0..count).map(|_| row.varint()).collect::<Result<_>>()?),
         None => None,
     };
-    Ok(Commit { point, changes })
+    Ok(CommitRecord { version: point, invalidations: changes })
 }
 
 /// Records of the last commits.
 #[derive(Debug, Default)]
 pub(crate) struct RecentCommits {
     /// Change records, oldest first.
-    pub(crate) commits: Vec<Commit>,
+    pub(crate) commits: Vec<CommitRecord>,
     /// Invalidation records of those commits that published one.
-    pub(crate) invalidations: Vec<(Point, InvalidationRecord)>,
+    pub(crate) invalidations: Vec<(CommitVersion, InvalidationRecord)>,
 }
 
 impl RecentCommits {
     /// Returns the invalidation records since a commit; `None` if one of them is missing.
-    pub(crate) fn invalidations_since(&self, known: Point) -> Option<Vec<&InvalidationRecord>> {
-        let of = |commit: &Commit| self.invalidations.iter().find(|(point, _)| *point == commit.point);
-        let later = since(&self.commits, known, |commit| commit.point)?;
+    pub(crate) fn invalidations_since(&self, known: CommitVersion) -> Option<Vec<&InvalidationRecord>> {
+        let of =
+            |commit: &CommitRecord| self.invalidations.iter().find(|(point, _)| *point == commit.version);
+        let later = commits_since(&self.commits, known, |commit| commit.version)?;
         later.iter().map(|commit| of(commit).map(|(_, invalidations)| invalidations)).collect()
     }
 }
 
-pub(crate) fn encode_invalidation(point: Point, record: Vec<u8>) -> Vec<u8> {
+pub(crate) fn encode_invalidation(point: CommitVersion, record: Vec<u8>) -> Vec<u8> {
     [encode_commit_version(point), record].concat()
 }
 
-pub(crate) fn decode_invalidation(bytes: &[u8]) -> Result<(Point, InvalidationRecord)> {
+pub(crate) fn decode_invalidation(bytes: &[u8]) -> Result<(CommitVersion, InvalidationRecord)> {
     let mut row = RowDecoder::new(bytes);
     Ok((decode_commit_version(&mut row)?, InvalidationRecord::decode(row)?))
 }
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn encoded_state_starts_with_its_commit_version() {
-        let point = Point { version: 7, mark: -3 };
-        let counters = Counters { tasks: 9, fences: 1 << 40, ..Counters::default() };
+        let point = CommitVersion { number: 7, nonce: -3 };
+        let counters = Counters { last_task: 9, last_fence: 1 << 40, ..Counters::default() };
         let store_state = StoreState {
             commit_version: point,
             registry_version: 2,
@@ -135,13 +136,13 @@ mod tests {
 
     #[test]
     fn invalidations_need_a_record_of_every_commit() {
-        let point = |version| Point { version, mark: version * 3 };
+        let point = |version| CommitVersion { number: version, nonce: version * 3 };
         let invalidations = |version| {
             let packed = encode_invalidation(point(version), InvalidationRecord::default().encode().unwrap());
             decode_invalidation(&packed).unwrap()
         };
         let count_since = |known| {
-            let commit = |version| Commit { point: point(version), changes: None };
+            let commit = |version| CommitRecord { version: point(version), invalidations: None };
             let told = RecentCommits {
                 commits: (known..8).map(commit).collect(),
                 invalidations: [7, 6].map(invalidations).into(),
@@ -153,9 +154,9 @@ mod tests {
 
     #[test]
     fn commits_decode_to_the_same_value() {
-        let point = Point { version: 1, mark: 2 };
+        let point = CommitVersion { number: 1, nonce: 2 };
         for changes in [None, Some(vec![]), Some(vec![4, 9, 1 << 50])] {
-            let commit = Commit { point, changes };
+            let commit = CommitRecord { version: point, invalidations: changes };
             assert_eq!(decode_commit(&encode_commit(&commit)).unwrap(), commit);
         }
     }

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use pointsman_core::NewEvent;
 use pointsman_core::store::StoreError;
-use pointsman_store::Reads;
-use pointsman_store::sql::{BoxError, Sql, SqlError, SqlRow, TransactError, Value, panicked};
+use pointsman_store::StoreReader;
+use pointsman_store::sql::{
+    BoxError, SqlError, SqlRow, SqlTransaction, SqlValue, TransactError, panic_error,
+};
 use uuid::Uuid;
 
 use crate::Redis;
@@ -74,26 +76,30 @@ impl Redis {
     /// nothing has happened.
     pub async fn transact<F>(&self, work: F) -> Result<(), TransactError>
     where
-        F: FnOnce(&mut dyn Sql) -> WorkResult + Send + 'static,
+        F: FnOnce(&mut dyn SqlTransaction) -> WorkResult + Send + 'static,
     {
-        if let Some(reason) = self.full() {
+        if let Some(reason) = self.reject_reason() {
             return Err(StoreError::Unavailable(reason).into());
         }
         let units = self.unit_of_work_runner.clone();
         let done = tokio::task::spawn_blocking(move || units.run_work(work));
-        done.await.unwrap_or_else(|error| Err(TransactError::Work(error.into())))
+        done.await.unwrap_or_else(|error| Err(TransactError::WorkFailed(error.into())))
     }
 }
 
 impl UnitOfWorkRunner {
-    fn run_work(&self, work: impl FnOnce(&mut dyn Sql) -> WorkResult) -> Result<(), TransactError> {
+    fn run_work(
+        &self,
+        work: impl FnOnce(&mut dyn SqlTransaction) -> WorkResult,
+    ) -> Result<(), TransactError> {
         let keys = Keys::new(self.endpoint.prefix());
         let mut collected =
             CommandCollector { commands: vec![], reserved_prefix: keys.with_prefix("pointsman:") };
         let worked = catch_unwind(AssertUnwindSafe(|| work(&mut collected)));
-        let worked = worked.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
-        let events = worked.map_err(TransactError::Work)?;
-        let args = unit_of_work_command(&keys, &collected.commands, &events).map_err(TransactError::Work)?;
+        let worked = worked.unwrap_or_else(|panic| Err(panic_error(panic.as_ref())));
+        let events = worked.map_err(TransactError::WorkFailed)?;
+        let args =
+            unit_of_work_command(&keys, &collected.commands, &events).map_err(TransactError::WorkFailed)?;
         let idle = self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = idle.unwrap_or_else(|| BlockingConnection::new(self.endpoint.clone()));
         let done = send_until_answered(&connection, &args, &collected.commands);
@@ -136,14 +142,14 @@ fn send_until_answered(
                 std::thread::sleep(RESEND_DELAY)
             }
             Err(fault) if is_connection_fault(&fault) => {
-                return Err(TransactError::Unknown(store_error_from_fault(&fault).to_string()));
+                return Err(TransactError::OutcomeUnknown(store_error_from_fault(&fault).to_string()));
             }
             Err(fault) => return Err(TransactError::Store(store_error_from_fault(&fault))),
         }
     };
     refused_command(answer, commands)
         .map_err(|fault| TransactError::Store(store_error_from_fault(&fault)))?
-        .map_or(Ok(()), |refused| Err(TransactError::Work(refused.into())))
+        .map_or(Ok(()), |refused| Err(TransactError::WorkFailed(refused.into())))
 }
 
 /// Returns the command that Redis refused, if any.
@@ -172,8 +178,8 @@ struct CommandCollector {
     reserved_prefix: Vec<u8>,
 }
 
-impl Sql for CommandCollector {
-    fn execute(&mut self, command: &str, parameters: &[Value]) -> Result<usize, SqlError> {
+impl SqlTransaction for CommandCollector {
+    fn execute(&mut self, command: &str, parameters: &[SqlValue]) -> Result<usize, SqlError> {
         let mut args: CommandArgs = command.split_whitespace().map(to_arg).collect();
         let Some(verb) = args.first().map(|verb| String::from_utf8_lossy(verb).to_ascii_uppercase()) else {
             return Err(SqlError::Refused("this is no command".into()));
@@ -183,24 +189,24 @@ impl Sql for CommandCollector {
         }
         args.extend(parameters.iter().map(encode_parameter));
         if args.iter().any(|word| word.starts_with(&self.reserved_prefix)) {
-            return Err(SqlError::OurTables);
+            return Err(SqlError::StoreTablesReadOnly);
         }
         self.commands.push(args);
         Ok(0)
     }
 
-    fn query(&mut self, _command: &str, _parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
+    fn query(&mut self, _command: &str, _parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError> {
         let why = "on Redis a unit of work writes only: its commands run together at its end; read before it";
         Err(SqlError::Refused(why.into()))
     }
 }
 
-fn encode_parameter(value: &Value) -> Vec<u8> {
+fn encode_parameter(value: &SqlValue) -> Vec<u8> {
     match value {
-        Value::Null => Vec::new(),
-        Value::Integer(number) => to_arg(number.to_string()),
-        Value::Real(number) => to_arg(number.to_string()),
-        Value::Text(text) => to_arg(text),
-        Value::Blob(bytes) => bytes.clone(),
+        SqlValue::Null => Vec::new(),
+        SqlValue::Integer(number) => to_arg(number.to_string()),
+        SqlValue::Real(number) => to_arg(number.to_string()),
+        SqlValue::Text(text) => to_arg(text),
+        SqlValue::Blob(bytes) => bytes.clone(),
     }
 }

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store::transfer::transfer;
+use pointsman_store::store_copy::copy_store;
 use pointsman_store_conformance::Harness;
-use pointsman_store_conformance::company::{self, agrees};
+use pointsman_store_conformance::cluster::{self, assert_store_consistent};
 use pointsman_store_redis::{Redis, RedisStoreCopy};
-use pointsman_testing::{fresh_prefix, shared_redis};
+use pointsman_testing::{shared_redis, unique_key_prefix};
 
 /// A prefix that every store is opened under.
 struct SharedPrefixCluster {
@@ -23,7 +23,7 @@ struct SharedPrefixCluster {
 
 impl SharedPrefixCluster {
     async fn new() -> Self {
-        Self { prefix: fresh_prefix(), open_stores: Mutex::default() }
+        Self { prefix: unique_key_prefix(), open_stores: Mutex::default() }
     }
 
     fn url(&self) -> String {
@@ -32,7 +32,7 @@ impl SharedPrefixCluster {
 }
 
 fn url_under(prefix: &str) -> String {
-    shared_redis().unwrap().url_under(prefix)
+    shared_redis().unwrap().url_with_prefix(prefix)
 }
 
 impl Drop for SharedPrefixCluster {
@@ -43,7 +43,7 @@ impl Drop for SharedPrefixCluster {
 
 #[async_trait]
 impl Harness for SharedPrefixCluster {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         let store: Arc<dyn Store> = Arc::new(Redis::open(&self.url(), now).await.unwrap());
         self.open_stores.lock().unwrap().push(store.clone());
         store
@@ -51,25 +51,25 @@ impl Harness for SharedPrefixCluster {
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
-        self.fresh(now).await
+        self.open_empty(now).await
     }
 }
 
 #[async_trait]
-impl company::Cluster for SharedPrefixCluster {
+impl cluster::TestCluster for SharedPrefixCluster {
     /// A move makes all indexes anew, from the rows: they are the same as before.
-    async fn audit(&self) {
+    async fn assert_consistent(&self) {
         let witness = Redis::open(&self.url(), Timestamp::MIN).await.unwrap();
-        agrees(&witness).await;
+        assert_store_consistent(&witness).await;
         witness.close();
         let prefix = self.prefix.clone();
         let compared = tokio::task::spawn_blocking(move || {
-            let (copied, moved) = (key_dump::copy_store_keys(&prefix), fresh_prefix());
+            let (copied, moved) = (key_dump::copy_store_keys(&prefix), unique_key_prefix());
             let (mut source, mut target) = (
                 RedisStoreCopy::source(&url_under(&copied)).unwrap(),
                 RedisStoreCopy::target(&url_under(&moved)).unwrap(),
             );
-            transfer(&mut source, &mut target, &mut |_| {}).unwrap();
+            copy_store(&mut source, &mut target, &mut |_| {}).unwrap();
             // Of what was forgotten, a move takes along no more than is needed.
             let journal = ["pointsman:journal", "pointsman:marks", "pointsman:caused"];
             key_dump::assert_same_keys(&copied, &moved, &journal)
@@ -78,4 +78,4 @@ impl company::Cluster for SharedPrefixCluster {
     }
 }
 
-pointsman_store_conformance::company!(SharedPrefixCluster::new());
+pointsman_store_conformance::cluster_suite!(SharedPrefixCluster::new());

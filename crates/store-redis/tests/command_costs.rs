@@ -6,19 +6,20 @@ use std::sync::Arc;
 use futures::future::join_all;
 use pointsman_core::Timestamp;
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Claim, Claimant, Deed, Store};
-use pointsman_store_conformance::world::{
-    BEGINNING, Draft, EVERYTHING, Plan, emission, ending, event, must, secs, succeeded,
+use pointsman_core::store::{AuditEntry, ClaimRequest, Claimant, Store};
+use pointsman_store_conformance::fixture::{
+    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, attempt_ending, emission, expect_ok,
+    new_event, secs, success,
 };
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_testing::{RedisServer, RedisSettings};
 
-async fn open(server: &Redis) -> Arc<dyn Store> {
-    Arc::new(pointsman_store_redis::Redis::open(&server.url(), BEGINNING).await.unwrap())
+async fn open(server: &RedisServer) -> Arc<dyn Store> {
+    Arc::new(pointsman_store_redis::Redis::open(&server.url(), START_TIME).await.unwrap())
 }
 
 /// Returns how often commands were called, also by scripts.
-fn count_calls(server: &Redis, names: &[&str]) -> u64 {
-    let told = server.command(&["INFO", "commandstats"]).unwrap().text().unwrap();
+fn count_calls(server: &RedisServer, names: &[&str]) -> u64 {
+    let told = server.run_command(&["INFO", "commandstats"]).unwrap().text().unwrap();
     let calls_of = |name: &&str| -> u64 {
         let line = told.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
         line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
@@ -27,65 +28,79 @@ fn count_calls(server: &Redis, names: &[&str]) -> u64 {
 }
 
 /// Returns the number of bytes that the server has sent.
-fn count_sent_bytes(server: &Redis) -> u64 {
-    let told = server.command(&["INFO", "stats"]).unwrap().text().unwrap();
+fn count_sent_bytes(server: &RedisServer) -> u64 {
+    let told = server.run_command(&["INFO", "stats"]).unwrap().text().unwrap();
     told.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:")).unwrap().parse().unwrap()
 }
 
-fn audit_entry(n: usize) -> Deed {
-    let at = BEGINNING.plus(secs(n as u64));
-    Deed { at, by: "ann".into(), action: "pause".into(), what: "index".into(), detail: "x".repeat(100) }
+fn audit_entry(n: usize) -> AuditEntry {
+    let at = START_TIME.plus(secs(n as u64));
+    AuditEntry {
+        at,
+        actor: "ann".into(),
+        action: "pause".into(),
+        target: "index".into(),
+        detail: "x".repeat(100),
+    }
 }
 
 async fn prune_all(store: &dyn Store, now: Timestamp) {
-    let history = Retention { age: secs(10), ..EVERYTHING };
-    while must(store.prune(EVERYTHING, history, std::time::Duration::MAX, now).await).more {}
+    let history = Retention { max_age: secs(10), ..KEEP_EVERYTHING };
+    while expect_ok(store.prune(KEEP_EVERYTHING, history, std::time::Duration::MAX, now).await).has_more {}
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_tasks_are_deleted_with_few_commands() {
     const TASKS: usize = 400;
-    let server = Redis::start(RedisSettings::default()).unwrap();
-    let (store, plan) = (open(&server).await, Plan::simple().free("index"));
-    must(store.register(plan.registration(), BEGINNING).await);
-    let node = must(store.join("first", BEGINNING).await);
-    must(store.append(vec![emission(vec![event("record"); TASKS])], None, BEGINNING).await);
-    let claim = Claim { by: Claimant::Node(node), handlers: Arc::new(plan.names()), max: TASKS };
-    let claimed = must(store.claim(claim, BEGINNING).await).tasks;
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
+    let (store, plan) = (open(&server).await, RegistrationBuilder::single_handler().unordered("index"));
+    expect_ok(store.register(plan.build(), START_TIME).await);
+    let node = expect_ok(store.join_node("first", START_TIME).await);
+    expect_ok(store.append(vec![emission(vec![new_event("record"); TASKS])], None, START_TIME).await);
+    let claim = ClaimRequest {
+        claimant: Claimant::Node(node),
+        handlers: Arc::new(plan.handler_names()),
+        max_tasks: TASKS,
+    };
+    let claimed = expect_ok(store.claim_tasks(claim, START_TIME).await).tasks;
     assert_eq!(claimed.len(), TASKS);
-    let ends = claimed.iter().map(|task| ending(task, succeeded())).collect();
-    must(store.finish(ends, None, BEGINNING).await);
+    let ends = claimed.iter().map(|task| attempt_ending(task, success())).collect();
+    expect_ok(store.finish_attempts(ends, None, START_TIME).await);
     let before = count_calls(&server, &["del", "unlink", "zrem"]);
-    prune_all(&*store, BEGINNING.plus(secs(60))).await;
+    prune_all(&*store, START_TIME.plus(secs(60))).await;
     let calls = count_calls(&server, &["del", "unlink", "zrem"]) - before;
     assert!(calls < TASKS as u64 / 4, "{calls} commands for {TASKS} tasks");
-    assert!(server.command(&["KEYS", "pointsman:ended*"]).unwrap().texts().is_empty());
+    assert!(server.run_command(&["KEYS", "pointsman:ended*"]).unwrap().texts().is_empty());
     store.close();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retained_audit_entries_are_not_read_by_pruning() {
     const DEEDS: usize = 2_000;
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let store = open(&server).await;
     for some in (0..DEEDS).collect::<Vec<_>>().chunks(100) {
-        join_all(some.iter().map(|n| store.note(audit_entry(*n)))).await.into_iter().for_each(must);
+        join_all(some.iter().map(|n| store.append_audit_entry(audit_entry(*n))))
+            .await
+            .into_iter()
+            .for_each(expect_ok);
     }
     // Where they begin is looked up once.
-    prune_all(&*store, BEGINNING.plus(secs(12))).await;
+    prune_all(&*store, START_TIME.plus(secs(12))).await;
     let before = count_sent_bytes(&server);
-    prune_all(&*store, BEGINNING.plus(secs(13))).await;
+    prune_all(&*store, START_TIME.plus(secs(13))).await;
     let for_one = count_sent_bytes(&server) - before;
-    let left =
-        async || -> Vec<i64> { must(store.deeds(None, DEEDS).await).iter().map(|(n, _)| *n).collect() };
+    let left = async || -> Vec<i64> {
+        expect_ok(store.list_audit_entries(None, DEEDS).await).iter().map(|(n, _)| *n).collect()
+    };
     assert!(left().await.into_iter().eq((4..=DEEDS as i64).rev()));
     assert!(for_one < 25 * DEEDS as u64, "{for_one} bytes, where all deeds have more than {}", 100 * DEEDS);
-    prune_all(&*store, BEGINNING.plus(secs(1_310))).await;
+    prune_all(&*store, START_TIME.plus(secs(1_310))).await;
     assert!(left().await.into_iter().eq((1_301..=DEEDS as i64).rev()));
-    must(store.note(audit_entry(DEEDS)).await);
-    prune_all(&*store, BEGINNING.plus(secs(10 + DEEDS as u64))).await;
+    expect_ok(store.append_audit_entry(audit_entry(DEEDS)).await);
+    prune_all(&*store, START_TIME.plus(secs(10 + DEEDS as u64))).await;
     assert_eq!(left().await, [DEEDS as i64 + 1]);
-    prune_all(&*store, BEGINNING.plus(secs(100 + DEEDS as u64))).await;
+    prune_all(&*store, START_TIME.plus(secs(100 + DEEDS as u64))).await;
     assert_eq!(left().await, [0; 0]);
     store.close();
 }
@@ -94,14 +109,15 @@ async fn retained_audit_entries_are_not_read_by_pruning() {
 #[tokio::test(flavor = "multi_thread")]
 async fn emits_fetch_lane_heads_of_many_objects_together() {
     const OBJECTS: usize = 200;
-    let server = Redis::start(RedisSettings::default()).unwrap();
-    let (store, plan) = (open(&server).await, Plan::simple());
-    must(store.register(plan.registration(), BEGINNING).await);
-    let events = || (0..OBJECTS).map(|n| event("record").key(&format!("object:{n}"))).collect::<Vec<_>>();
-    must(store.append(vec![emission(events())], None, BEGINNING).await);
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
+    let (store, plan) = (open(&server).await, RegistrationBuilder::single_handler());
+    expect_ok(store.register(plan.build(), START_TIME).await);
+    let events =
+        || (0..OBJECTS).map(|n| new_event("record").with_key(&format!("object:{n}"))).collect::<Vec<_>>();
+    expect_ok(store.append(vec![emission(events())], None, START_TIME).await);
     let other = open(&server).await;
     let before = count_calls(&server, &["hget", "hmget"]);
-    must(other.append(vec![emission(events())], None, BEGINNING).await);
+    expect_ok(other.append(vec![emission(events())], None, START_TIME).await);
     let calls = count_calls(&server, &["hget", "hmget"]) - before;
     assert!(calls < OBJECTS as u64 / 4, "{calls} commands for {OBJECTS} lanes");
     other.close();
@@ -113,13 +129,13 @@ async fn emits_fetch_lane_heads_of_many_objects_together() {
 async fn lanes_not_written_by_peers_stay_cached() {
     const OBJECTS: usize = 50;
     const ROUNDS: usize = 20;
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let nodes = [open(&server).await, open(&server).await];
-    must(nodes[0].register(Plan::simple().registration(), BEGINNING).await);
+    expect_ok(nodes[0].register(RegistrationBuilder::single_handler().build(), START_TIME).await);
     let round = async || {
         for (node, name) in nodes.iter().zip(["one", "other"]) {
-            let events = (0..OBJECTS).map(|n| event("record").key(&format!("{name}:{n}")));
-            must(node.append(vec![emission(events.collect::<Vec<_>>())], None, BEGINNING).await);
+            let events = (0..OBJECTS).map(|n| new_event("record").with_key(&format!("{name}:{n}")));
+            expect_ok(node.append(vec![emission(events.collect::<Vec<_>>())], None, START_TIME).await);
         }
     };
     round().await;

@@ -7,7 +7,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
 use pointsman_store_redis::Redis;
-use pointsman_testing::{fresh_prefix, shared_redis};
+use pointsman_testing::{shared_redis, unique_key_prefix};
 
 /// FreshStores that were opened, each under a prefix of its own. The last one is the one that is reopened.
 #[derive(Default)]
@@ -31,10 +31,10 @@ async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
 
 #[async_trait]
 impl Harness for FreshStores {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         // Those that only we still have are done with.
         self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
-        let url = shared_redis().expect("Redis starts").url_under(&fresh_prefix());
+        let url = shared_redis().expect("Redis starts").url_with_prefix(&unique_key_prefix());
         let store = open(&url, now).await;
         self.0.lock().expect("nobody has panicked").push(OpenStore { store: store.clone(), url });
         store

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use pointsman_store_redis::{Endpoint, OpenError};
-use pointsman_testing::{Proxy, Redis, RedisCluster, RedisSentinel, RedisSettings};
+use pointsman_testing::{Proxy, RedisCluster, RedisSentinelGroup, RedisServer, RedisSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
@@ -40,7 +40,7 @@ async fn connection_error(url: &str) -> OpenError {
 }
 
 /// The same server with other words before and behind its address.
-fn url_of(server: &Redis, before: &str, behind: &str) -> String {
+fn url_of(server: &RedisServer, before: &str, behind: &str) -> String {
     format!("{before}{}{behind}", server.address())
 }
 
@@ -56,7 +56,8 @@ async fn assert_receives_published(endpoint: &Endpoint) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_server_is_reached_with_its_password_and_database() {
-    let server = Redis::start(RedisSettings { password: Some("p@ss/w?rd".into()), extra: vec![] }).unwrap();
+    let server =
+        RedisServer::start(RedisSettings { password: Some("p@ss/w?rd".into()), extra: vec![] }).unwrap();
     let url = url_of(&server, "redis://:p%40ss%2Fw%3Frd@", "/3");
     assert_eq!(connected_port(&url).await.unwrap(), server.port());
     let mut connection = endpoint(&url).connect().await.unwrap();
@@ -67,7 +68,7 @@ async fn a_single_server_is_reached_with_its_password_and_database() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_logins_explain_the_reason() {
-    let server = Redis::start(RedisSettings { password: Some("right".into()), extra: vec![] }).unwrap();
+    let server = RedisServer::start(RedisSettings { password: Some("right".into()), extra: vec![] }).unwrap();
     for (before, told) in [
         ("redis://", "NOAUTH"),
         ("redis://:wrong@", "WRONGPASS"),
@@ -79,26 +80,28 @@ async fn refused_logins_explain_the_reason() {
     }
     let listening = endpoint(&url_of(&server, "redis://:wrong@", "")).connect_for_listening().await;
     assert!(matches!(listening, Err(OpenError::AccessDenied { .. })));
-    let open = Redis::start(RedisSettings::default()).unwrap();
+    let open = RedisServer::start(RedisSettings::default()).unwrap();
     let error = connection_error(&url_of(&open, "redis://:none@", "")).await;
     assert!(error.to_string().contains("without any password configured"), "{error}");
 
     let limited = ["ACL", "SETUSER", "ann", "on", ">right", "~*", "+@read"];
-    open.command(&limited).unwrap();
+    open.run_command(&limited).unwrap();
     let url = url_of(&open, "redis://ann:right@", "");
     let error = connection_error(&url).await;
     let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
-    open.command(&grant.split(' ').collect::<Vec<_>>()).unwrap();
+    open.run_command(&grant.split(' ').collect::<Vec<_>>()).unwrap();
     endpoint(&url).connect().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_databases_and_replicas_are_refused() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let error = connection_error(&url_of(&server, "redis://", "/16")).await;
     assert!(matches!(error, OpenError::NoDatabase { database: 16, .. }), "{error}");
     let (ip, there) = (server.address().ip().to_string(), server.port().to_string());
-    let replica = Redis::start(RedisSettings::with(&[("replicaof", &format!("{ip} {there}"))])).unwrap();
+    let replica =
+        RedisServer::start(RedisSettings::with_directives(&[("replicaof", &format!("{ip} {there}"))]))
+            .unwrap();
     let error = connection_error(&replica.url()).await;
     assert!(
         matches!(&error, OpenError::IsReplica { master: of, .. } if *of == server.address().to_string()),
@@ -155,7 +158,7 @@ async fn other_servers_and_unreachable_hosts_have_distinct_errors() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sentinels_lead_to_the_master_after_a_failover() {
-    let sentinels = RedisSentinel::start().unwrap();
+    let sentinels = RedisSentinelGroup::start().unwrap();
     let url = sentinels.url();
     let first = sentinels.master().unwrap();
     assert_eq!(connected_port(&url).await.unwrap(), first.port());
@@ -187,7 +190,7 @@ async fn sentinels_lead_to_the_master_after_a_failover() {
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
     let master = sentinels.wait_for_failover(dead).unwrap();
     assert_eq!(connected_port(&quick).await.unwrap(), master.port());
-    sentinels.rejoin(dead).unwrap();
+    sentinels.restart_as_replica(dead).unwrap();
     assert_eq!(connected_port(&quick).await.unwrap(), master.port());
     assert_receives_published(&endpoint(&quick)).await;
     // Nor is one that answers no more.
@@ -197,9 +200,9 @@ async fn sentinels_lead_to_the_master_after_a_failover() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sentinels_have_their_own_password() {
-    let sentinels = RedisSentinel::start().unwrap();
+    let sentinels = RedisSentinelGroup::start().unwrap();
     for sentinel in sentinels.sentinels() {
-        sentinel.command(&["ACL", "SETUSER", "default", "resetpass", ">watch"]).unwrap();
+        sentinel.run_command(&["ACL", "SETUSER", "default", "resetpass", ">watch"]).unwrap();
     }
     let error = connection_error(&sentinels.url()).await;
     assert!(error.to_string().contains("sentinel_password"), "{error}");
@@ -213,7 +216,7 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
     let cluster = RedisCluster::start_with_replicas().unwrap();
     let url = cluster.url();
     for prefix in ["{pointsman}:", "{a}:", "x{b}", "{c}"] {
-        let owner = cluster.node(cluster.owner_of(prefix).unwrap()).unwrap();
+        let owner = cluster.server(cluster.find_key_owner(prefix).unwrap()).unwrap();
         let encoded = prefix.replace('{', "%7B").replace('}', "%7D");
         assert_eq!(connected_port(&format!("{url}?prefix={encoded}")).await.unwrap(), owner.port());
     }
@@ -223,20 +226,20 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
     assert_eq!(set, "OK", "it is the one that has the slot");
     assert_receives_published(&endpoint(&url)).await;
 
-    let node = cluster.node(0).unwrap();
+    let node = cluster.server(0).unwrap();
     let error = connection_error(&node.url()).await;
     assert!(error.to_string().contains("redis+cluster://"), "{error}");
-    let single = Redis::start(RedisSettings::default()).unwrap();
+    let single = RedisServer::start(RedisSettings::default()).unwrap();
     let error = connection_error(&url_of(&single, "redis+cluster://", "")).await;
     assert!(error.to_string().contains("is not part of a cluster"), "{error}");
 
     // A replica knows as much as a master, and takes its place.
-    let owner = cluster.owner_of("{pointsman}:").unwrap();
-    let replica = cluster.node(owner + 3).unwrap();
+    let owner = cluster.find_key_owner("{pointsman}:").unwrap();
+    let replica = cluster.server(owner + 3).unwrap();
     let by_replica = url_of(replica, "redis+cluster://", "");
-    assert_eq!(connected_port(&by_replica).await.unwrap(), cluster.node(owner).unwrap().port());
-    cluster.kill(owner).unwrap();
-    cluster.wait_for_owner("{pointsman}:", owner + 3).unwrap();
+    assert_eq!(connected_port(&by_replica).await.unwrap(), cluster.server(owner).unwrap().port());
+    cluster.kill_server(owner).unwrap();
+    cluster.wait_for_key_owner("{pointsman}:", owner + 3).unwrap();
     for url in [&url, &by_replica] {
         assert_eq!(connected_port(&url).await.unwrap(), replica.port());
     }
@@ -244,7 +247,7 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unserved_slots_are_reported() {
-    let lonely = Redis::start(RedisSettings::with(&[
+    let lonely = RedisServer::start(RedisSettings::with_directives(&[
         ("cluster-enabled", "yes"),
         ("cluster-port", &free_port().to_string()),
     ]));
@@ -252,21 +255,21 @@ async fn unserved_slots_are_reported() {
     let error = connection_error(&url_of(&lonely, "redis+cluster://", "")).await;
     assert!(matches!(error, OpenError::SlotNotServed { slot: 6572, .. }), "{error}");
     // One that is alone knows no address of its own.
-    lonely.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
+    lonely.run_command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
     assert_eq!(connected_port(&url_of(&lonely, "redis+cluster://", "")).await.unwrap(), lonely.port());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connecting_to_a_frozen_server_times_out() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
     let url = format!("{}?connect_timeout=1", server.url_through(&proxy).unwrap());
     connected_port(&url).await.unwrap();
-    proxy.freeze(true);
+    proxy.set_frozen(true);
     let error = connection_error(&url).await;
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
     assert!(endpoint(&url).connect_for_listening().await.is_err());
-    proxy.freeze(false);
+    proxy.set_frozen(false);
     connected_port(&url).await.unwrap();
 }
 
@@ -276,7 +279,7 @@ fn free_port() -> u16 {
 
 /// A server whose certificate is that of `localhost`, and the files that clients need.
 struct TlsServer {
-    server: Redis,
+    server: RedisServer,
     port: u16,
     folder: TempDir,
 }
@@ -313,7 +316,7 @@ impl TlsServer {
         let roots = file("issuer.crt", trusted.pem());
         file("stranger.crt", stranger.pem());
         let port = free_port();
-        let server = Redis::start(RedisSettings::with(&[
+        let server = RedisServer::start(RedisSettings::with_directives(&[
             ("tls-port", &port.to_string()),
             ("tls-cert-file", &certificate),
             ("tls-key-file", &key),

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use pointsman_core::store::{Registry as _, Store as _};
-use pointsman_store::finding::{Finding, Verdict};
+use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store_redis::doctor::examine;
-use pointsman_testing::{Redis, RedisCluster, RedisSentinel, RedisSettings};
+use pointsman_testing::{RedisCluster, RedisSentinelGroup, RedisServer, RedisSettings};
 
 /// Returns the only finding with a name.
 fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
@@ -15,20 +15,24 @@ fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
 
 /// Returns the names of findings that are not OK.
 fn problem_names(findings: &[Finding]) -> Vec<&'static str> {
-    findings.iter().filter(|finding| finding.verdict != Verdict::Ok).map(|finding| finding.name).collect()
+    findings
+        .iter()
+        .filter(|finding| finding.severity != FindingSeverity::Ok)
+        .map(|finding| finding.name)
+        .collect()
 }
 
 fn advice_of(finding: &Finding) -> &str {
     finding.advice.as_deref().unwrap_or_default()
 }
 
-fn count_keys(server: &Redis) -> i64 {
-    server.command(&["DBSIZE"]).unwrap().number().unwrap()
+fn count_keys(server: &RedisServer) -> i64 {
+    server.run_command(&["DBSIZE"]).unwrap().number().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn healthy_server_has_no_findings_and_no_leftover_keys() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let findings = examine(&server.url()).await;
     assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
     for (name, told) in [
@@ -46,7 +50,7 @@ async fn healthy_server_has_no_findings_and_no_leftover_keys() {
         ("not in line", "no events"),
         ("set aside", "nothing"),
     ] {
-        assert!(finding_named(&findings, name).found.contains(told), "{name}: {findings:#?}");
+        assert!(finding_named(&findings, name).observation.contains(told), "{name}: {findings:#?}");
     }
     assert_eq!(count_keys(&server), 0);
 }
@@ -61,29 +65,32 @@ async fn unreachable_servers_are_reported_without_the_password() {
     ] {
         let findings = examine(url).await;
         let finding = finding_named(&findings, "connection");
-        assert_eq!((findings.len(), finding.verdict), (1, Verdict::Fault), "{finding:?}");
-        assert!(finding.found.contains(told) && !format!("{finding:?}").contains("s3cret"), "{finding:?}");
+        assert_eq!((findings.len(), finding.severity), (1, FindingSeverity::Fault), "{finding:?}");
+        assert!(
+            finding.observation.contains(told) && !format!("{finding:?}").contains("s3cret"),
+            "{finding:?}"
+        );
     }
 }
 
 /// Each setting that is put wrong is named, and what is advised puts it right.
 #[tokio::test(flavor = "multi_thread")]
 async fn advice_for_settings_fixes_them() {
-    let server = Redis::start(RedisSettings::with(&[("maxmemory", "1gb")])).unwrap();
+    let server = RedisServer::start(RedisSettings::with_directives(&[("maxmemory", "1gb")])).unwrap();
     for (name, value, verdict) in [
-        ("appendonly", "no", Verdict::Fault),
-        ("appendfsync", "everysec", Verdict::Fault),
-        ("appendfsync", "no", Verdict::Fault),
-        ("no-appendfsync-on-rewrite", "yes", Verdict::Fault),
-        ("maxmemory-policy", "allkeys-lru", Verdict::Fault),
-        ("maxmemory-policy", "volatile-ttl", Verdict::Warning),
+        ("appendonly", "no", FindingSeverity::Fault),
+        ("appendfsync", "everysec", FindingSeverity::Fault),
+        ("appendfsync", "no", FindingSeverity::Fault),
+        ("no-appendfsync-on-rewrite", "yes", FindingSeverity::Fault),
+        ("maxmemory-policy", "allkeys-lru", FindingSeverity::Fault),
+        ("maxmemory-policy", "volatile-ttl", FindingSeverity::Warning),
     ] {
-        server.command(&["CONFIG", "SET", name, value]).unwrap();
+        server.run_command(&["CONFIG", "SET", name, value]).unwrap();
         let findings = examine(&server.url()).await;
         let finding = finding_named(&findings, name);
-        assert!(finding.verdict == verdict && finding.found.starts_with(value), "{finding:?}");
+        assert!(finding.severity == verdict && finding.observation.starts_with(value), "{finding:?}");
         let remedy = advice_of(finding).strip_prefix("Run there: ").unwrap().split(';').next().unwrap();
-        server.command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
+        server.run_command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
         let findings = examine(&server.url()).await;
         assert_eq!(problem_names(&findings), [""; 0], "{findings:#?}");
     }
@@ -91,79 +98,85 @@ async fn advice_for_settings_fixes_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nearly_full_memory_is_a_warning_and_full_memory_a_fault() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
-    server.command(&["SET", "filler", &"x".repeat(2_000_000)]).unwrap();
-    let told = server.command(&["INFO", "memory"]).unwrap().text().unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
+    server.run_command(&["SET", "filler", &"x".repeat(2_000_000)]).unwrap();
+    let told = server.run_command(&["INFO", "memory"]).unwrap().text().unwrap();
     let used = told.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
     let used: u64 = used.parse().unwrap();
-    for (most, verdict, writing) in
-        [(used * 10 / 9, Verdict::Warning, Verdict::Ok), (used / 2, Verdict::Fault, Verdict::Fault)]
-    {
-        server.command(&["CONFIG", "SET", "maxmemory", &most.to_string()]).unwrap();
+    for (most, verdict, writing) in [
+        (used * 10 / 9, FindingSeverity::Warning, FindingSeverity::Ok),
+        (used / 2, FindingSeverity::Fault, FindingSeverity::Fault),
+    ] {
+        server.run_command(&["CONFIG", "SET", "maxmemory", &most.to_string()]).unwrap();
         let findings = examine(&server.url()).await;
-        assert_eq!(finding_named(&findings, "memory").verdict, verdict, "{findings:#?}");
-        assert_eq!(finding_named(&findings, "writing").verdict, writing, "{findings:#?}");
+        assert_eq!(finding_named(&findings, "memory").severity, verdict, "{findings:#?}");
+        assert_eq!(finding_named(&findings, "writing").severity, writing, "{findings:#?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_permissions_are_reported_and_other_checks_run() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let rights = ["+@all", "-config", "-@scripting", "resetchannels"];
     let user = [["ACL", "SETUSER", "ann", "on", ">pw", "~*"].as_slice(), &rights].concat();
-    server.command(&user).unwrap();
+    server.run_command(&user).unwrap();
     let findings = examine(&server.url().replace("redis://", "redis://ann:pw@")).await;
     assert_eq!(problem_names(&findings), ["appendfsync", "writing", "listening"], "{findings:#?}");
-    assert!(finding_named(&findings, "appendfsync").found.contains("NOPERM"), "{findings:#?}");
-    assert!(finding_named(&findings, "writing").found.contains("NOPERM"), "{findings:#?}");
+    assert!(finding_named(&findings, "appendfsync").observation.contains("NOPERM"), "{findings:#?}");
+    assert!(finding_named(&findings, "writing").observation.contains("NOPERM"), "{findings:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_keys_are_distinguished_from_outbox_keys() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let under = |prefix: &str| format!("{}?prefix={prefix}", server.url());
-    server.command(&["LPUSH", "user/1:events", "{}"]).unwrap();
-    server.command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
-    assert_eq!(finding_named(&examine(&server.url()).await, "keys").verdict, Verdict::Ok);
-    server.command(&["SET", "ours:session", "1"]).unwrap();
+    server.run_command(&["LPUSH", "user/1:events", "{}"]).unwrap();
+    server.run_command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
+    assert_eq!(finding_named(&examine(&server.url()).await, "keys").severity, FindingSeverity::Ok);
+    server.run_command(&["SET", "ours:session", "1"]).unwrap();
     for (url, verdict) in [
-        (server.url(), Verdict::Warning),
-        (under("ours:"), Verdict::Warning),
-        (under("o*"), Verdict::Ok),
-        (under("other:"), Verdict::Ok),
-        (format!("{}/1", server.url()), Verdict::Ok),
+        (server.url(), FindingSeverity::Warning),
+        (under("ours:"), FindingSeverity::Warning),
+        (under("o*"), FindingSeverity::Ok),
+        (under("other:"), FindingSeverity::Ok),
+        (format!("{}/1", server.url()), FindingSeverity::Ok),
     ] {
         let findings = examine(&url).await;
-        assert_eq!(finding_named(&findings, "keys").verdict, verdict, "{url}: {findings:#?}");
+        assert_eq!(finding_named(&findings, "keys").severity, verdict, "{url}: {findings:#?}");
     }
-    server.command(&["SET", "other:objects.with.events", "1"]).unwrap();
+    server.run_command(&["SET", "other:objects.with.events", "1"]).unwrap();
     let findings = examine(&under("other:")).await;
     let finding = finding_named(&findings, "keys");
-    assert!(finding.verdict == Verdict::Fault && finding.found.contains("is a string"), "{finding:?}");
+    assert!(
+        finding.severity == FindingSeverity::Fault && finding.observation.contains("is a string"),
+        "{finding:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_sentinels_and_unrequired_replicas_are_reported() {
-    let sentinels = RedisSentinel::start().unwrap();
+    let sentinels = RedisSentinelGroup::start().unwrap();
     let findings = examine(&sentinels.url()).await;
     assert_eq!(problem_names(&findings), ["replicas"], "{findings:#?}");
-    assert!(finding_named(&findings, "replicas").found.contains("min-replicas-to-write is 0"));
+    assert!(finding_named(&findings, "replicas").observation.contains("min-replicas-to-write is 0"));
     let remedy = advice_of(finding_named(&findings, "replicas"))
         .strip_prefix("Run there: ")
         .unwrap()
         .split(';')
         .next()
         .unwrap();
-    sentinels.master().unwrap().command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
+    sentinels.master().unwrap().run_command(&remedy.split(' ').collect::<Vec<_>>()).unwrap();
     sentinels.sentinels().first().unwrap().kill().unwrap();
     let findings = examine(&sentinels.url()).await;
     assert_eq!(problem_names(&findings), ["hosts"], "{findings:#?}");
     assert!(
-        finding_named(&findings, "hosts").found.contains(&sentinels.sentinels()[0].address().to_string())
+        finding_named(&findings, "hosts")
+            .observation
+            .contains(&sentinels.sentinels()[0].address().to_string())
     );
     let one = format!("redis+sentinel://{}/mymaster", sentinels.sentinels()[1].address());
     let findings = examine(&one).await;
-    assert!(finding_named(&findings, "hosts").found.contains("only one"), "{findings:#?}");
+    assert!(finding_named(&findings, "hosts").observation.contains("only one"), "{findings:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,66 +184,73 @@ async fn cluster_without_replicas_is_a_warning() {
     let cluster = RedisCluster::start().unwrap();
     let findings = examine(&cluster.url()).await;
     assert_eq!(problem_names(&findings), ["replicas"], "{findings:#?}");
-    assert!(finding_named(&findings, "replicas").found.starts_with("none"), "{findings:#?}");
-    assert!(finding_named(&findings, "hosts").found.starts_with("3 in the URL"), "{findings:#?}");
+    assert!(finding_named(&findings, "replicas").observation.starts_with("none"), "{findings:#?}");
+    assert!(finding_named(&findings, "hosts").observation.starts_with("3 in the URL"), "{findings:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn outbox_backlog_and_dead_workers_are_reported() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
-    server.command(&["LPUSH", "user/1:events", "{\"type\":\"a\"}"]).unwrap();
-    server.command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
-    server.command(&["LPUSH", "event.worker:killed:object", "user/2"]).unwrap();
-    server.command(&["LPUSH", "event.worker:lives:object", "user/3"]).unwrap();
-    server.command(&["SET", "event.worker:lives:heartbeat", "1"]).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
+    server.run_command(&["LPUSH", "user/1:events", "{\"type\":\"a\"}"]).unwrap();
+    server.run_command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
+    server.run_command(&["LPUSH", "event.worker:killed:object", "user/2"]).unwrap();
+    server.run_command(&["LPUSH", "event.worker:lives:object", "user/3"]).unwrap();
+    server.run_command(&["SET", "event.worker:lives:heartbeat", "1"]).unwrap();
     let findings = examine(&server.url()).await;
     let (outbox, workers) = (finding_named(&findings, "outbox"), finding_named(&findings, "event workers"));
-    assert!(outbox.verdict == Verdict::Warning && outbox.found == "1 object has events", "{outbox:?}");
+    assert!(
+        outbox.severity == FindingSeverity::Warning && outbox.observation == "1 object has events",
+        "{outbox:?}"
+    );
     assert_eq!(advice_of(outbox), "Start a node: it takes them.");
-    assert_eq!(workers.verdict, Verdict::Warning);
-    assert_eq!(workers.found, "1 without a heartbeat: killed holds user/2");
+    assert_eq!(workers.severity, FindingSeverity::Warning);
+    assert_eq!(workers.observation, "1 without a heartbeat: killed holds user/2");
     for key in ["event.worker:killed:object", "event.worker:lives:object", "event.worker:lives:heartbeat"] {
-        server.command(&["DEL", key]).unwrap();
+        server.run_command(&["DEL", key]).unwrap();
     }
 
     // A node takes what is there. What is no event is set aside, however long it is.
     let long = format!("{{{}", "x".repeat(3 << 20));
     for left in ["{}", "no JSON", long.as_str(), "{\"type\":\"B a d\"}"] {
-        server.command(&["LPUSH", "user/1:events", left]).unwrap();
-        server.command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
+        server.run_command(&["LPUSH", "user/1:events", left]).unwrap();
+        server.run_command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
     }
     let now = pointsman_store_redis::Redis::read_clock(&server.url()).await.unwrap();
     let store = pointsman_store_redis::Redis::open(&server.url(), now).await.unwrap();
     let told = loop {
         let findings = examine(&server.url()).await;
         let aside = finding_named(&findings, "set aside");
-        if aside.found.starts_with("4 outbox entries") && finding_named(&findings, "outbox").found == "empty"
+        if aside.observation.starts_with("4 outbox entries")
+            && finding_named(&findings, "outbox").observation == "empty"
         {
             break aside.clone();
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     };
     store.close();
-    assert!(told.verdict == Verdict::Warning && told.found.contains("for user/1 at 2"), "{told:?}");
-    assert!(told.found.contains("/type") && told.found.len() < 300, "the newest: {told:?}");
+    assert!(
+        told.severity == FindingSeverity::Warning && told.observation.contains("for user/1 at 2"),
+        "{told:?}"
+    );
+    assert!(told.observation.contains("/type") && told.observation.len() < 300, "the newest: {told:?}");
     let look = advice_of(&told).split(": ").nth(1).unwrap().split(". ").next().unwrap();
     assert_eq!(run_redis_cli(&server, look).list().len(), 4);
     run_redis_cli(&server, advice_of(&told).rsplit_once(": ").unwrap().1);
-    assert_eq!(finding_named(&examine(&server.url()).await, "set aside").found, "nothing");
+    assert_eq!(finding_named(&examine(&server.url()).await, "set aside").observation, "nothing");
 }
 
 /// Does what redis-cli would do, called so.
-fn run_redis_cli(server: &Redis, command: &str) -> pointsman_testing::Reply {
+fn run_redis_cli(server: &RedisServer, command: &str) -> pointsman_testing::RedisReply {
     let (ip, port) = (server.address().ip(), server.port());
     let words = command.strip_prefix(&format!("redis-cli -h {ip} -p {port} -n 0 "));
-    server.command(&words.unwrap_or_else(|| panic!("{command}")).split(' ').collect::<Vec<_>>()).unwrap()
+    server.run_command(&words.unwrap_or_else(|| panic!("{command}")).split(' ').collect::<Vec<_>>()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orphaned_objects_are_reported_and_can_be_enqueued() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
-    let push = |list: &str, what: &str| drop(server.command(&["LPUSH", list, what]).unwrap());
-    let set = |key: &str, value: &str| drop(server.command(&["SET", key, value]).unwrap());
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
+    let push = |list: &str, what: &str| drop(server.run_command(&["LPUSH", list, what]).unwrap());
+    let set = |key: &str, value: &str| drop(server.run_command(&["SET", key, value]).unwrap());
     // Nobody put these in line, and the one who holds the second is dead and does not know of it.
     for n in 10..23 {
         push(&format!("o:{n}:events"), "{\"type\":\"a\"}");
@@ -251,9 +271,9 @@ async fn orphaned_objects_are_reported_and_can_be_enqueued() {
     set("p:5:events", "{}");
     let findings = examine(&server.url()).await;
     let told = finding_named(&findings, "not in line");
-    assert_eq!(told.verdict, Verdict::Warning);
+    assert_eq!(told.severity, FindingSeverity::Warning);
     assert_eq!(
-        told.found, "13 objects have events that no node looks at: o:10; o:11; o:12; and 10 more",
+        told.observation, "13 objects have events that no node looks at: o:10; o:11; o:12; and 10 more",
         "{told:?}"
     );
     assert!(advice_of(told).contains("look again"), "{told:?}");
@@ -264,33 +284,33 @@ async fn orphaned_objects_are_reported_and_can_be_enqueued() {
             advice_of(finding_named(&findings, "not in line")).rsplit_once(": ").unwrap().1,
         );
         let findings = examine(&server.url()).await;
-        assert!(finding_named(&findings, "not in line").found.starts_with(left), "{findings:#?}");
+        assert!(finding_named(&findings, "not in line").observation.starts_with(left), "{findings:#?}");
     }
-    assert_eq!(server.command(&["LLEN", "objects.with.events"]).unwrap().number().unwrap(), 14);
+    assert_eq!(server.run_command(&["LLEN", "objects.with.events"]).unwrap().number().unwrap(), 14);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_type_lists_are_reported_and_other_checks_run() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
-    server.command(&["SET", "objects.with.events", "1"]).unwrap();
-    server.command(&["SET", "events.set.aside", "1"]).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
+    server.run_command(&["SET", "objects.with.events", "1"]).unwrap();
+    server.run_command(&["SET", "events.set.aside", "1"]).unwrap();
     let findings = examine(&server.url()).await;
     assert_eq!(problem_names(&findings), ["keys", "outbox", "set aside"], "{findings:#?}");
     assert!(
-        finding_named(&findings, "outbox").found.starts_with("objects.with.events is not a list"),
+        finding_named(&findings, "outbox").observation.starts_with("objects.with.events is not a list"),
         "{findings:#?}"
     );
     assert!(
-        finding_named(&findings, "set aside").found.starts_with("events.set.aside is not a list"),
+        finding_named(&findings, "set aside").observation.starts_with("events.set.aside is not a list"),
         "{findings:#?}"
     );
-    assert_eq!(finding_named(&findings, "event workers").verdict, Verdict::Ok);
+    assert_eq!(finding_named(&findings, "event workers").severity, FindingSeverity::Ok);
 }
 
 /// Waits until an event worker says that it lives.
-async fn wait_for_heartbeat(server: &Redis) {
+async fn wait_for_heartbeat(server: &RedisServer) {
     for _ in 0..6_000 {
-        if !server.command(&["KEYS", "event.worker:*:heartbeat"]).unwrap().list().is_empty() {
+        if !server.run_command(&["KEYS", "event.worker:*:heartbeat"]).unwrap().list().is_empty() {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -300,17 +320,17 @@ async fn wait_for_heartbeat(server: &Redis) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn store_lost_under_running_nodes_is_reported() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let now = pointsman_store_redis::Redis::read_clock(&server.url()).await.unwrap();
     let store = pointsman_store_redis::Redis::open(&server.url(), now).await.unwrap();
     wait_for_heartbeat(&server).await;
-    server.command(&["FLUSHALL"]).unwrap();
+    server.run_command(&["FLUSHALL"]).unwrap();
     wait_for_heartbeat(&server).await;
     let findings = examine(&server.url()).await;
     let told = finding_named(&findings, "keys");
-    assert_eq!(told.verdict, Verdict::Fault, "{told:?}");
-    assert!(told.found.contains("FLUSHALL") && advice_of(told).contains("backup"), "{told:?}");
-    let refused = store.join("one", now).await.unwrap_err().to_string();
+    assert_eq!(told.severity, FindingSeverity::Fault, "{told:?}");
+    assert!(told.observation.contains("FLUSHALL") && advice_of(told).contains("backup"), "{told:?}");
+    let refused = store.join_node("one", now).await.unwrap_err().to_string();
     assert!(refused.contains("FLUSHALL") && refused.contains("start the nodes again"), "{refused}");
     store.close();
 }

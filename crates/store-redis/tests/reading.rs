@@ -4,52 +4,64 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pointsman_core::journal::{Filter, Page, Retention};
-use pointsman_core::store::{Claim, Claimant, Claimed, NodeId, Read, Store, StoreError, TaskFilter};
-use pointsman_core::{EventId, NewEvent, Status, TaskSeq, Timestamp};
-use pointsman_store_conformance::world::{
-    BEGINNING, Draft, EVERYTHING, Plan, emission, ending, event, handler, key, must, secs, succeeded, tenant,
+use pointsman_core::journal::{EventFilter, EventPage, Retention};
+use pointsman_core::store::{
+    ClaimRequest, Claimant, ClaimedTask, JournalQuery, NodeId, Store, StoreError, TaskFilter,
+};
+use pointsman_core::{EventId, NewEvent, TaskSeq, TaskStatus, Timestamp};
+use pointsman_store_conformance::fixture::{
+    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, attempt_ending, emission, expect_ok,
+    handler_name, new_event, object_key, secs, success, tenant,
 };
 use pointsman_store_redis::Redis;
-use pointsman_testing::{RedisSettings, fresh_prefix, shared_redis};
+use pointsman_testing::{RedisSettings, shared_redis, unique_key_prefix};
 
 async fn open(url: &str) -> Arc<dyn Store> {
-    let store = Redis::open(url, BEGINNING).await;
+    let store = Redis::open(url, START_TIME).await;
     Arc::new(store.unwrap_or_else(|fault| panic!("the store opens: {fault}")))
 }
 
 fn new_store_url() -> String {
-    shared_redis().unwrap().url_under(&fresh_prefix())
+    shared_redis().unwrap().url_with_prefix(&unique_key_prefix())
 }
 
 /// A store with this registered, and a node.
-async fn open_with_plan(url: &str, plan: &Plan) -> (Arc<dyn Store>, NodeId) {
+async fn open_with_plan(url: &str, plan: &RegistrationBuilder) -> (Arc<dyn Store>, NodeId) {
     let store = open(url).await;
-    must(store.register(plan.registration(), BEGINNING).await);
-    let node = must(store.join("first", BEGINNING).await);
+    expect_ok(store.register(plan.build(), START_TIME).await);
+    let node = expect_ok(store.join_node("first", START_TIME).await);
     (store, node)
 }
 
 async fn emit_events(store: &dyn Store, events: Vec<NewEvent>, now: Timestamp) -> Vec<EventId> {
-    let (receipts, _) = must(store.append(vec![emission(events)], None, now).await);
+    let (receipts, _) = expect_ok(store.append(vec![emission(events)], None, now).await);
     receipts.into_iter().flat_map(|receipt| receipt.unwrap().events).map(|event| event.id).collect()
 }
 
-async fn claim_tasks(store: &dyn Store, node: NodeId, plan: &Plan, max: usize) -> Vec<Claimed> {
-    let claim = Claim { by: Claimant::Node(node), handlers: Arc::new(plan.names()), max };
-    must(store.claim(claim, BEGINNING).await).tasks
+async fn claim_tasks(
+    store: &dyn Store,
+    node: NodeId,
+    plan: &RegistrationBuilder,
+    max: usize,
+) -> Vec<ClaimedTask> {
+    let claim = ClaimRequest {
+        claimant: Claimant::Node(node),
+        handlers: Arc::new(plan.handler_names()),
+        max_tasks: max,
+    };
+    expect_ok(store.claim_tasks(claim, START_TIME).await).tasks
 }
 
-async fn read_page(store: &dyn Store, after: EventId, limit: usize, backwards: bool) -> Page {
-    let read = Read { after, until: None, filter: Filter::default(), limit, backwards };
-    must(store.read(read).await)
+async fn read_page(store: &dyn Store, after: EventId, limit: usize, backwards: bool) -> EventPage {
+    let read = JournalQuery { after, until: None, filter: EventFilter::default(), limit, backwards };
+    expect_ok(store.read_events(read).await)
 }
 
 /// All tasks that a filter lets through, page by page.
 async fn list_all_pages(store: &dyn Store, filter: &TaskFilter, limit: usize) -> Vec<TaskSeq> {
     let (mut found, mut before) = (Vec::new(), None);
     loop {
-        let page = must(store.tasks(filter.clone(), before, limit).await);
+        let page = expect_ok(store.list_tasks(filter.clone(), before, limit).await);
         found.extend(page.tasks.iter().map(|task| task.seq));
         match page.next {
             Some(next) => before = Some(next),
@@ -62,26 +74,28 @@ async fn list_all_pages(store: &dyn Store, filter: &TaskFilter, limit: usize) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_are_consistent_snapshots_under_writes() {
     const TASKS: i64 = 400;
-    let (url, plan) = (new_store_url(), Plan::simple().free("index"));
+    let (url, plan) = (new_store_url(), RegistrationBuilder::single_handler().unordered("index"));
     let (store, _) = open_with_plan(&url, &plan).await;
-    emit_events(&*store, vec![event("record"); TASKS as usize], BEGINNING).await;
+    emit_events(&*store, vec![new_event("record"); TASKS as usize], START_TIME).await;
     let (other, plan) = (open(&url).await, plan.clone());
-    let node = must(other.join("other", BEGINNING).await);
+    let node = expect_ok(other.join_node("other", START_TIME).await);
     let writing = tokio::spawn(async move {
         while let Some(task) = claim_tasks(&*other, node, &plan, 1).await.pop() {
-            must(other.finish(vec![ending(&task, succeeded())], None, BEGINNING).await);
+            expect_ok(other.finish_attempts(vec![attempt_ending(&task, success())], None, START_TIME).await);
         }
         other.close();
     });
     let all: Vec<TaskSeq> = (1..=TASKS).rev().map(TaskSeq).collect();
     let mut ended = BTreeSet::new();
     while !writing.is_finished() {
-        let page = must(store.tasks(TaskFilter::default(), None, TASKS as usize + 1).await);
+        let page = expect_ok(store.list_tasks(TaskFilter::default(), None, TASKS as usize + 1).await);
         assert_eq!(page.tasks.iter().map(|task| task.seq).collect::<Vec<_>>(), all);
-        ended.insert(page.tasks.iter().filter(|task| task.life.state.status() == Status::Done).count());
-        let queues = must(store.queues(None).await);
+        ended.insert(
+            page.tasks.iter().filter(|task| task.lifecycle.state.status() == TaskStatus::Done).count(),
+        );
+        let queues = expect_ok(store.list_queues(None).await);
         let waiting = queues.first().map_or(0, |queue| queue.ready);
-        assert_eq!(waiting > 0, queues.first().is_some_and(|queue| queue.head_since.is_some()));
+        assert_eq!(waiting > 0, queues.first().is_some_and(|queue| queue.head_created_at.is_some()));
     }
     writing.await.unwrap();
     assert!(ended.len() > 2, "{ended:?}");
@@ -92,19 +106,21 @@ async fn reads_are_consistent_snapshots_under_writes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_have_no_gaps_while_events_expire() {
     const EVENTS: usize = 3_000;
-    let (store, _) = open_with_plan(&new_store_url(), &Plan::simple()).await;
+    let (store, _) = open_with_plan(&new_store_url(), &RegistrationBuilder::single_handler()).await;
     let mut ids = vec![EventId::ZERO];
     for n in 0..EVENTS as u64 / 10 {
-        let now = BEGINNING.plus(secs(1 + n));
-        ids.extend(emit_events(&*store, vec![event("note"); 10], now).await);
+        let now = START_TIME.plus(secs(1 + n));
+        ids.extend(emit_events(&*store, vec![new_event("note"); 10], now).await);
     }
     let forgetting = tokio::spawn({
         let store = store.clone();
         async move {
             for n in 0..EVENTS as u64 / 10 {
                 let (now, journal) =
-                    (BEGINNING.plus(secs(n + 10)), Retention { age: secs(10), ..EVERYTHING });
-                while must(store.prune(journal, EVERYTHING, std::time::Duration::MAX, now).await).more {}
+                    (START_TIME.plus(secs(n + 10)), Retention { max_age: secs(10), ..KEEP_EVERYTHING });
+                while expect_ok(store.prune(journal, KEEP_EVERYTHING, std::time::Duration::MAX, now).await)
+                    .has_more
+                {}
             }
         }
     });
@@ -112,13 +128,13 @@ async fn pages_have_no_gaps_while_events_expire() {
     while !forgetting.is_finished() {
         for backwards in [false, true] {
             let page = read_page(&*store, EventId::ZERO, EVENTS, backwards).await;
-            let first = ids.iter().position(|id| *id == page.extent.forgotten).unwrap() + 1;
+            let first = ids.iter().position(|id| *id == page.journal_range.expired_up_to).unwrap() + 1;
             let mut found: Vec<EventId> = page.events.iter().map(|event| event.id).collect();
             if backwards {
                 found.reverse();
             }
             assert_eq!(found, ids[first..]);
-            marks.insert(page.extent.forgotten);
+            marks.insert(page.journal_range.expired_up_to);
         }
     }
     forgetting.await.unwrap();
@@ -130,10 +146,10 @@ async fn pages_have_no_gaps_while_events_expire() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_task_lists_are_complete_across_empty_buckets() {
     const TASKS: i64 = 6_000;
-    let plan = Plan::simple().free("index");
+    let plan = RegistrationBuilder::single_handler().unordered("index");
     let (store, node) = open_with_plan(&new_store_url(), &plan).await;
     for _ in 0..TASKS / 500 {
-        emit_events(&*store, vec![event("record"); 500], BEGINNING).await;
+        emit_events(&*store, vec![new_event("record"); 500], START_TIME).await;
     }
     let all = TaskFilter::default();
     let down = |numbers: &mut dyn Iterator<Item = i64>| {
@@ -150,15 +166,17 @@ async fn long_task_lists_are_complete_across_empty_buckets() {
             break;
         }
         let ends = claimed.iter().filter(|task| !stays(task.seq.0));
-        let ends = ends.map(|task| ending(task, succeeded())).collect();
-        must(store.finish(ends, None, BEGINNING).await);
+        let ends = ends.map(|task| attempt_ending(task, success())).collect();
+        expect_ok(store.finish_attempts(ends, None, START_TIME).await);
     }
     assert_eq!(list_all_pages(&*store, &all, 700).await, down(&mut (1..=TASKS)));
-    let history = Retention { count: 5, age: EVERYTHING.age };
-    while must(store.prune(EVERYTHING, history, std::time::Duration::MAX, BEGINNING).await).more {}
+    let history = Retention { max_count: 5, max_age: KEEP_EVERYTHING.max_age };
+    while expect_ok(store.prune(KEEP_EVERYTHING, history, std::time::Duration::MAX, START_TIME).await)
+        .has_more
+    {}
     let running = down(&mut (1..=TASKS).filter(|number| stays(*number)));
-    let locked = TaskFilter { statuses: vec![Status::Locked], ..all.clone() };
-    let done = TaskFilter { statuses: vec![Status::Done], ..all.clone() };
+    let locked = TaskFilter { statuses: vec![TaskStatus::Locked], ..all.clone() };
+    let done = TaskFilter { statuses: vec![TaskStatus::Done], ..all.clone() };
     for limit in [1, 2, 1_000] {
         assert_eq!(list_all_pages(&*store, &locked, limit).await, running);
         let ended = list_all_pages(&*store, &done, limit).await;
@@ -172,24 +190,31 @@ async fn long_task_lists_are_complete_across_empty_buckets() {
 /// Workers elsewhere hold tasks as nodes do, though they are none.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_remote_workers_are_listed_as_running() {
-    let plan = Plan::default().on("record", &["index"]).on("page", &["print"]).pulled("print");
+    let plan = RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("page", &["print"])
+        .pulled_by_workers("print");
     let (store, node) = open_with_plan(&new_store_url(), &plan).await;
-    emit_events(&*store, vec![event("record"), event("page"), event("record")], BEGINNING).await;
-    let until = BEGINNING.plus(secs(30));
-    let by = Claimant::Worker { until, tenant: None };
-    let of_worker = Claim { by, handlers: Arc::new(BTreeSet::from([handler("print")])), max: 1 };
-    let fetched = must(store.claim(of_worker, BEGINNING).await).tasks;
+    emit_events(&*store, vec![new_event("record"), new_event("page"), new_event("record")], START_TIME).await;
+    let until = START_TIME.plus(secs(30));
+    let by = Claimant::Worker { lease_until: until, tenant: None };
+    let of_worker = ClaimRequest {
+        claimant: by,
+        handlers: Arc::new(BTreeSet::from([handler_name("print")])),
+        max_tasks: 1,
+    };
+    let fetched = expect_ok(store.claim_tasks(of_worker, START_TIME).await).tasks;
     let claimed = claim_tasks(&*store, node, &plan, 1).await;
     let held: BTreeSet<TaskSeq> = fetched.iter().chain(&claimed).map(|task| task.seq).collect();
-    let locked = TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() };
+    let locked = TaskFilter { statuses: vec![TaskStatus::Locked], ..TaskFilter::default() };
     for limit in [1, 10] {
         let found = list_all_pages(&*store, &locked, limit).await;
         assert_eq!(found, held.iter().rev().copied().collect::<Vec<_>>());
     }
     let fences: Vec<_> = fetched.iter().chain(&claimed).map(|task| (task.seq, task.fence)).collect();
-    assert!(must(store.lost(fences.clone()).await).is_empty());
-    must(store.finish(vec![ending(&fetched[0], succeeded())], None, BEGINNING).await);
-    assert_eq!(must(store.lost(fences).await), [fetched[0].fence]);
+    assert!(expect_ok(store.find_lost_attempts(fences.clone()).await).is_empty());
+    expect_ok(store.finish_attempts(vec![attempt_ending(&fetched[0], success())], None, START_TIME).await);
+    assert_eq!(expect_ok(store.find_lost_attempts(fences).await), [fetched[0].fence]);
     store.close();
 }
 
@@ -197,11 +222,11 @@ async fn tasks_of_remote_workers_are_listed_as_running() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_large_events_are_bounded_in_size() {
     const MOST: usize = 9 << 20;
-    let (store, _) = open_with_plan(&new_store_url(), &Plan::simple()).await;
-    let big = event("note").key("a").value(&format!("\"{}\"", "x".repeat(1_000_000)));
+    let (store, _) = open_with_plan(&new_store_url(), &RegistrationBuilder::single_handler()).await;
+    let big = new_event("note").with_key("a").with_value(&format!("\"{}\"", "x".repeat(1_000_000)));
     let mut ids = Vec::new();
     for _ in 0..5 {
-        ids.extend(emit_events(&*store, vec![big.clone(); 5], BEGINNING).await);
+        ids.extend(emit_events(&*store, vec![big.clone(); 5], START_TIME).await);
     }
     let (mut after, mut found) = (EventId::ZERO, Vec::new());
     while found.len() < ids.len() {
@@ -209,10 +234,10 @@ async fn pages_of_large_events_are_bounded_in_size() {
         let bytes: usize = page.events.iter().map(|event| event.value.as_str().len()).sum();
         assert!((1..=MOST).contains(&bytes), "{bytes}");
         found.extend(page.events.iter().map(|event| event.id));
-        after = page.scanned;
+        after = page.scanned_up_to;
     }
     assert_eq!(found, ids);
-    let object = must(store.object(&tenant("default"), &key("a"), 1_000).await).unwrap();
+    let object = expect_ok(store.read_object(&tenant("default"), &object_key("a"), 1_000).await).unwrap();
     let chain: Vec<EventId> = object.events.iter().map(|event| event.id).collect();
     assert!((2..=MOST / 1_000_000).contains(&chain.len()), "{}", chain.len());
     assert!(ids.iter().rev().zip(&chain).all(|(id, found)| id == found));
@@ -221,18 +246,18 @@ async fn pages_of_large_events_are_bounded_in_size() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_survive_cut_connections_and_report_a_lost_store() {
-    let server = pointsman_testing::Redis::start(RedisSettings::default()).unwrap();
-    let (store, _) = open_with_plan(&server.url(), &Plan::simple()).await;
-    emit_events(&*store, vec![event("record")], BEGINNING).await;
+    let server = pointsman_testing::RedisServer::start(RedisSettings::default()).unwrap();
+    let (store, _) = open_with_plan(&server.url(), &RegistrationBuilder::single_handler()).await;
+    emit_events(&*store, vec![new_event("record")], START_TIME).await;
     for _ in 0..3 {
-        let seen = must(store.extent().await);
-        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
-        assert_eq!(must(store.extent().await), seen);
-        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
-        assert_eq!(must(store.tasks(TaskFilter::default(), None, 10).await).tasks.len(), 1);
+        let seen = expect_ok(store.read_journal_range().await);
+        server.run_command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        assert_eq!(expect_ok(store.read_journal_range().await), seen);
+        server.run_command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        assert_eq!(expect_ok(store.list_tasks(TaskFilter::default(), None, 10).await).tasks.len(), 1);
     }
-    server.command(&["FLUSHALL"]).unwrap();
-    assert!(matches!(store.extent().await, Err(StoreError::Damaged(_))));
+    server.run_command(&["FLUSHALL"]).unwrap();
+    assert!(matches!(store.read_journal_range().await, Err(StoreError::Damaged(_))));
     store.close();
-    assert!(matches!(store.extent().await, Err(StoreError::Closed)));
+    assert!(matches!(store.read_journal_range().await, Err(StoreError::Closed)));
 }

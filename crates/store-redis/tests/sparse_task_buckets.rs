@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::Store;
-use pointsman_store_conformance::world::{BEGINNING, Draft, EVERYTHING, Plan, emission, event, must, secs};
-use pointsman_testing::{Redis, RedisSettings, Reply};
+use pointsman_store_conformance::fixture::{
+    KEEP_EVERYTHING, NewEventExt, RegistrationBuilder, START_TIME, emission, expect_ok, new_event, secs,
+};
+use pointsman_testing::{RedisReply, RedisServer, RedisSettings};
 
 /// Tasks of one bucket.
 const TASKS_PER_BUCKET: u64 = 1024;
@@ -32,44 +34,48 @@ fn encode_varint(mut number: u64) -> Vec<u8> {
 
 /// Skips the numbers of a bucket, as if its tasks had been created and had ended. The mark makes the store read its
 /// counters again.
-fn skip_bucket(server: &Redis) {
-    let Reply::Bytes(mut point) = server.command(&["GET", "pointsman:point"]).unwrap() else { panic!() };
+fn skip_bucket(server: &RedisServer) {
+    let RedisReply::Bytes(mut point) = server.run_command(&["GET", "pointsman:point"]).unwrap() else {
+        panic!()
+    };
     // Version and mark, then six numbers before that of the tasks.
     point[15] ^= 1;
     let at = (0..6).fold(16, |at, _| at + decode_varint(&point, at).1);
     let (tasks, length) = decode_varint(&point, at);
     // Numbers are written with their sign in the lowest bit.
     point.splice(at..at + length, encode_varint(tasks + 2 * TASKS_PER_BUCKET));
-    server.command(&[b"SET".as_slice(), b"pointsman:point", &point]).unwrap();
+    server.run_command(&[b"SET".as_slice(), b"pointsman:point", &point]).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sparse_tasks_keep_their_objects() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let store: Arc<dyn Store> =
-        Arc::new(pointsman_store_redis::Redis::open(&server.url(), BEGINNING).await.unwrap());
-    must(store.register(Plan::simple().free("index").registration(), BEGINNING).await);
+        Arc::new(pointsman_store_redis::Redis::open(&server.url(), START_TIME).await.unwrap());
+    expect_ok(
+        store.register(RegistrationBuilder::single_handler().unordered("index").build(), START_TIME).await,
+    );
     let emit = async |kind: &str, object: &str, now| {
         let (receipts, _) =
-            must(store.append(vec![emission(vec![event(kind).key(object)])], None, now).await);
+            expect_ok(store.append(vec![emission(vec![new_event(kind).with_key(object)])], None, now).await);
         receipts.into_iter().next().unwrap().unwrap().events.remove(0)
     };
     let mut emitted = Vec::with_capacity(TASKS);
     for n in 0..TASKS {
-        emitted.push(emit("record", &format!("object:{n}"), BEGINNING).await);
+        emitted.push(emit("record", &format!("object:{n}"), START_TIME).await);
         skip_bucket(&server);
     }
-    emit("note", "unused", BEGINNING).await;
-    let buckets = server.command(&["ZCARD", "pointsman:tasks"]).unwrap().number();
+    emit("note", "unused", START_TIME).await;
+    let buckets = server.run_command(&["ZCARD", "pointsman:tasks"]).unwrap().number();
     assert_eq!(buckets, Some(TASKS as i64), "each is alone");
 
-    let (day, now) = (Duration::from_secs(86_400), BEGINNING.plus(secs(2 * 86_400)));
-    let retain = Retention { age: day, ..EVERYTHING };
+    let (day, now) = (Duration::from_secs(86_400), START_TIME.plus(secs(2 * 86_400)));
+    let retain = Retention { max_age: day, ..KEEP_EVERYTHING };
     let mut deleted = 0;
     loop {
-        let pruned = must(store.prune(retain, EVERYTHING, day, now).await);
+        let pruned = expect_ok(store.prune(retain, KEEP_EVERYTHING, day, now).await);
         deleted += pruned.objects;
-        if !pruned.more {
+        if !pruned.has_more {
             break;
         }
     }

@@ -8,11 +8,17 @@ use store_location::{CopyHarness, StoreKind};
 mod from_sqlite {
     use super::*;
 
-    pointsman_store_conformance::moves!(CopyHarness::along(&[StoreKind::Sqlite, StoreKind::Redis]));
+    pointsman_store_conformance::copy_restart_suite!(CopyHarness::with_kinds(&[
+        StoreKind::Sqlite,
+        StoreKind::Redis
+    ]));
 }
 
 mod from_redis {
     use super::*;
 
-    pointsman_store_conformance::moves!(CopyHarness::along(&[StoreKind::Redis, StoreKind::Sqlite]));
+    pointsman_store_conformance::copy_restart_suite!(CopyHarness::with_kinds(&[
+        StoreKind::Redis,
+        StoreKind::Sqlite
+    ]));
 }

@@ -7,14 +7,14 @@ use common::redis_location::{RedisLocation, outbox_event};
 use common::test_node::TestNode;
 use pointsman_core::store::Journal;
 use pointsman_core::{NewEvent, ObjectKey, Tenant};
-use pointsman_store_conformance::world::{Draft, event};
+use pointsman_store_conformance::fixture::{NewEventExt, new_event};
 
 fn event_of_default_tenant() -> NewEvent {
-    event("a").key("acme/vault:1")
+    new_event("a").with_key("acme/vault:1")
 }
 
 fn event_of_acme() -> NewEvent {
-    event("a").tenant("acme").key("vault:1")
+    new_event("a").for_tenant("acme").with_key("vault:1")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,7 +28,7 @@ async fn objects_of_two_tenants_with_one_name_have_separate_chains() {
         assert_eq!((one.prev, two.prev), (None, None));
         let more = [node.emit(first.clone()).await, node.emit(second.clone()).await];
         assert_eq!(more.map(|made| made.prev), [Some(one.id), Some(two.id)]);
-        let seen = node.store.object(&second.tenant, &second.key.unwrap(), 10).await.unwrap().unwrap();
+        let seen = node.store.read_object(&second.tenant, &second.key.unwrap(), 10).await.unwrap().unwrap();
         assert!(seen.events.iter().all(|event| event.tenant == second.tenant));
         node.close().await;
     }

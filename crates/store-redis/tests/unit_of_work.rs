@@ -7,23 +7,24 @@ use common::command_proxy::{CommandFault, CommandProxy};
 use common::redis_location::RedisLocation;
 use common::test_node::{TestNode, event_values};
 use pointsman_core::{Cause, EventId, NewEvent, ObjectKey, TaskSeq};
-use pointsman_store::sql::{Sql, TransactError, Value};
-use pointsman_store_conformance::world::{Draft, event};
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_store::sql::{SqlTransaction, SqlValue, TransactError};
+use pointsman_store_conformance::fixture::{NewEventExt, new_event};
+use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
 
 fn work_event(key: &str, value: &str) -> NewEvent {
-    event("work.changed").key(key).value(value)
+    new_event("work.changed").with_key(key).with_value(value)
 }
 
 /// Adds one to a counter, and tells of it twice.
 fn increment_counter(
     location: &RedisLocation,
-) -> impl FnOnce(&mut dyn Sql) -> Result<Vec<NewEvent>, Box<dyn std::error::Error + Send + Sync>> + Send + use<>
-{
+) -> impl FnOnce(&mut dyn SqlTransaction) -> Result<Vec<NewEvent>, Box<dyn std::error::Error + Send + Sync>>
++ Send
++ use<> {
     let counter = format!("{}mine:counter", location.prefix);
     move |sql| {
-        sql.execute("INCR", &[Value::from(counter)])?;
+        sql.execute("INCR", &[SqlValue::from(counter)])?;
         Ok(vec![work_event("a", "1"), work_event("b", "2"), work_event("a", "3")])
     }
 }
@@ -50,10 +51,10 @@ async fn failed_work_leaves_nothing_behind() {
     let key = format!("{}mine:text", location.prefix);
     let first = key.clone();
     let failed = node.store.transact(move |sql| {
-        sql.execute("SET", &[Value::from(first), Value::from("x")])?;
+        sql.execute("SET", &[SqlValue::from(first), SqlValue::from("x")])?;
         Err("changed my mind".into())
     });
-    assert!(matches!(failed.await, Err(TransactError::Work(_))));
+    assert!(matches!(failed.await, Err(TransactError::WorkFailed(_))));
     let panicked = node.store.transact(|_| panic!("oh"));
     assert!(panicked.await.unwrap_err().to_string().contains("oh"));
     assert_eq!(location.connect().text_reply(&["GET", ":mine:text"]), None);
@@ -67,7 +68,7 @@ async fn failed_work_leaves_nothing_behind() {
     }
     let read = node.store.transact(|sql| Ok(sql.query("GET x", &[]).map(|_| vec![])?)).await;
     assert!(read.unwrap_err().to_string().contains("writes only"));
-    let keyless = node.store.transact(|_| Ok(vec![event("work.changed")])).await;
+    let keyless = node.store.transact(|_| Ok(vec![new_event("work.changed")])).await;
     assert!(keyless.unwrap_err().to_string().contains("needs a key"));
     assert!(node.read_journal().await.is_empty());
     node.close().await;
@@ -80,7 +81,7 @@ async fn command_refused_by_redis_emits_no_event() {
     location.connect().command(&["LPUSH", ":mine:list", "x"]);
     let key = format!("{}mine:list", location.prefix);
     let refused = node.store.transact(move |sql| {
-        sql.execute("INCR", &[Value::from(key)])?;
+        sql.execute("INCR", &[SqlValue::from(key)])?;
         Ok(vec![work_event("a", "1")])
     });
     let said = refused.await.unwrap_err().to_string();
@@ -105,7 +106,7 @@ async fn event_cause_is_kept() {
 /// Its answer is lost, and it is sent again: Redis has done it once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn unit_of_work_with_lost_reply_runs_once() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let proxy = CommandProxy::start(server.address());
     let node = TestNode::open_url(&format!("redis://{}", proxy.address())).await;

@@ -6,7 +6,7 @@ mod common;
 use common::redis_location::{RedisLocation, outbox_event};
 use common::test_node::{TestNode, event_values};
 use common::{now, wait_until};
-use pointsman_store_conformance::world::{Draft, event};
+use pointsman_store_conformance::fixture::{NewEventExt, new_event};
 use pointsman_store_redis::Redis;
 
 /// While it cannot be set aside, nothing of its object is taken; then all of it goes on.
@@ -28,7 +28,7 @@ async fn entries_stay_in_the_outbox_while_set_aside_fails() {
         location.connect().integer_reply(&["LLEN", ":events.set.aside"]) == 1
     })
     .await;
-    node.emit(event("a").key("mixed").value("3")).await;
+    node.emit(new_event("a").with_key("mixed").with_value("3")).await;
     assert_eq!(event_values(&node.wait_for_events(3).await), ["1", "2", "3"]);
     node.close().await;
 }

@@ -30,7 +30,7 @@ impl Client {
         &self,
         chain: &ChainPath,
         node: &ChainNodeId,
-        action: Action,
+        action: ChainNodeAction,
     ) -> Result<ChainDetail> {
         let request = self.chain_request(Method::PUT, chain, &["nodes", node.as_str(), "action"])?;
         self.send_for_json(request.json(&SetChainNodeActionBody { action })).await

@@ -94,17 +94,17 @@ impl CommittedEvents {
 async fn wait_for_event(bus: &Bus, receipt: EventReceipt) -> Result<EmittedEvent, StoreError> {
     let (observer, any_event) = (bus.engine().observer(), EventFilter::default());
     loop {
-        let mut head = observer.extent().await?.head;
+        let mut head = observer.read_extent().await?.head;
         if let Some(id) = bus.store().find_event_id(receipt).await? {
             let missing =
                 || StoreError::Damaged(format!("the event of the receipt {receipt} does not exist"));
-            let view = bus.engine().store().event(id).await?.ok_or_else(missing)?;
+            let view = bus.engine().store().read_event(id).await?.ok_or_else(missing)?;
             let tasks = view.tasks.into_iter().map(|task| task.id).collect();
             return Ok(EmittedEvent { id, prev: view.event.prev, tasks, is_repeat: false });
         }
         tokio::select! {
-            _ = timeout(RECHECK_INTERVAL, observer.matched(&any_event, &mut head)) => {}
-            () = observer.stopped() => return Err(StoreError::Closed),
+            _ = timeout(RECHECK_INTERVAL, observer.wait_for_match(&any_event, &mut head)) => {}
+            () = observer.wait_until_stopped() => return Err(StoreError::Closed),
         }
     }
 }

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::store::StoreError;
 use pointsman_core::{Cause, Context};
-use pointsman_store::sql::{Sql, TransactError};
+use pointsman_store::sql::{SqlTransaction, TransactError};
 
 pub use committed_events::{CommittedEvents, EventReceipt};
 pub use operation::Operation;
@@ -43,7 +43,7 @@ pub use tx::Tx;
 use crate::emit::{EmitOptions, InvalidEvent};
 use crate::event::to_new_event;
 use crate::handler::panic_message;
-use crate::{Bus, Event, RequestContext, Value, attempt_scope};
+use crate::{Bus, Event, RequestContext, SqlValue, attempt_scope};
 use operation::{CommitOperation, EmitOperation, PostCommitOperation};
 
 /// An error of any type.
@@ -91,7 +91,7 @@ impl UnitOfWork {
     }
 
     /// Runs a statement inside the transaction.
-    pub fn execute(&mut self, sql: impl Into<String>, parameters: impl IntoIterator<Item = Value>) {
+    pub fn execute(&mut self, sql: impl Into<String>, parameters: impl IntoIterator<Item = SqlValue>) {
         let (sql, parameters) = (sql.into(), parameters.into_iter().collect::<Vec<_>>());
         self.on_commit(move |tx| Ok(tx.execute(&sql, &parameters).map(|_| ())?));
     }
@@ -146,7 +146,7 @@ async fn run_commit(
     let operations = Arc::new(Mutex::new(operations));
     let operations_for_commit = operations.clone();
     let now = bus.now();
-    let work = move |sql: &mut dyn Sql| {
+    let work = move |sql: &mut dyn SqlTransaction| {
         let mut operations = operations_for_commit.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = Tx::new(sql, context, cause, now);
         operations.iter_mut().try_for_each(|operation| operation.on_commit(&mut tx))?;
@@ -162,8 +162,8 @@ async fn run_commit(
             Ok(CommittedEvents::new(bus, events))
         }
         // Neither hook runs: both would claim to know the outcome.
-        Err(TransactError::Unknown(reason)) => Err(CommitError::OutcomeUnknown(reason)),
-        Err(TransactError::Work(error)) => {
+        Err(TransactError::OutcomeUnknown(reason)) => Err(CommitError::OutcomeUnknown(reason)),
+        Err(TransactError::WorkFailed(error)) => {
             roll_back_operations(operations);
             Err(CommitError::Operation(error))
         }

@@ -1,15 +1,15 @@
 //! The transaction of a unit of work, as its operations use it.
 
 use pointsman_core::{Cause, Context, NewEvent, Timestamp};
-use pointsman_store::sql::{Sql, SqlError};
+use pointsman_store::sql::{SqlError, SqlTransaction};
 
 use crate::emit::{EmitOptions, InvalidEvent, check_context_limits};
 use crate::event::to_new_event;
-use crate::{Event, SqlRow, Value};
+use crate::{Event, SqlRow, SqlValue};
 
 /// The transaction that the operations of a unit of work run in.
 pub struct Tx<'a> {
-    sql: &'a mut (dyn Sql + 'a),
+    sql: &'a mut (dyn SqlTransaction + 'a),
     events: Vec<NewEvent>,
     context: Context,
     /// The attempt that began the unit of work; the thread of the transaction cannot read it from its own context.
@@ -19,7 +19,7 @@ pub struct Tx<'a> {
 
 impl<'a> Tx<'a> {
     pub(super) fn new(
-        sql: &'a mut (dyn Sql + 'a),
+        sql: &'a mut (dyn SqlTransaction + 'a),
         context: Context,
         cause: Option<Cause>,
         now: Timestamp,
@@ -28,12 +28,12 @@ impl<'a> Tx<'a> {
     }
 
     /// Runs a statement; returns the number of changed rows.
-    pub fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<usize, SqlError> {
+    pub fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<usize, SqlError> {
         self.sql.execute(sql, parameters)
     }
 
     /// Runs a query; returns all its rows.
-    pub fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
+    pub fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError> {
         self.sql.query(sql, parameters)
     }
 

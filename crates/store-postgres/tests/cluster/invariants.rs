@@ -1,7 +1,7 @@
 //! The invariant check finds every kind of violation.
 
-use pointsman_store_conformance::company::{Cluster as _, nodes};
-use pointsman_store_conformance::world::*;
+use pointsman_store_conformance::cluster::{TestCluster as _, join_nodes};
+use pointsman_store_conformance::fixture::*;
 
 use crate::common::invariants::{INVARIANTS, find_violations};
 use crate::common::test_cluster::TestCluster;
@@ -37,16 +37,18 @@ const VIOLATIONS: [(&str, &str); 21] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_violation_is_found() {
     let cluster = TestCluster::new().await;
-    let plan = Plan::simple().on("note", &["check!", "notify"]).chain("/c", "a=first>done done");
-    let [node] = nodes(&cluster, plan).await;
+    let plan = RegistrationBuilder::single_handler()
+        .route("note", &["check!", "notify"])
+        .chain("/c", "a=first>done done");
+    let [node] = join_nodes(&cluster, plan).await;
     for key in ["a", "a", "a", "b"] {
-        node.emit(event("record").key(key)).await;
+        node.emit(new_event("record").with_key(key)).await;
     }
-    node.emit(event("note")).await;
-    node.try_add(order("/c,1")).await.unwrap();
+    node.emit(new_event("note")).await;
+    node.try_add_order(new_order("/c,1")).await.unwrap();
     node.succeed(&node.claim_one().await).await;
     node.claim_one().await;
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 
     let mut client = cluster.client().await;
     for (name, violation) in VIOLATIONS {

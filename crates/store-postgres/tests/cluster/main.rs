@@ -7,16 +7,16 @@ mod invalidation;
 mod invariants;
 
 use common::test_cluster::TestCluster;
-use pointsman_store_conformance::company::{Cluster as _, nodes};
-use pointsman_store_conformance::world::*;
+use pointsman_store_conformance::cluster::{TestCluster as _, join_nodes};
+use pointsman_store_conformance::fixture::*;
 
-pointsman_store_conformance::company!(TestCluster::new());
+pointsman_store_conformance::cluster_suite!(TestCluster::new());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_claim_leaves_the_task_to_peers() {
     let cluster = TestCluster::new().await;
-    let [one, other] = nodes(&cluster, Plan::simple()).await;
-    one.emit(event("record").key("a")).await;
+    let [one, other] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
+    one.emit(new_event("record").with_key("a")).await;
     let observer = cluster.client().await;
     observer.batch_execute("BEGIN; LOCK TABLE pointsman.task IN SHARE MODE").await.unwrap();
     let terminate_writer = async {
@@ -25,11 +25,11 @@ async fn a_failed_claim_leaves_the_task_to_peers() {
         while observer.query(end, &[]).await.unwrap().is_empty() {}
         observer.batch_execute("COMMIT").await.unwrap();
     };
-    let (claimed, ()) = tokio::join!(one.store.claim(one.asking(1), one.now), terminate_writer);
+    let (claimed, ()) = tokio::join!(one.store.claim_tasks(one.claim_request(1), one.now), terminate_writer);
     assert!(claimed.is_err());
     // It gets the fence that the failed claim would have had.
     let task = other.claim_one().await;
-    one.emit(event("record").key("b")).await;
+    one.emit(new_event("record").with_key("b")).await;
     other.succeed(&task).await;
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }

@@ -12,7 +12,9 @@ use pointsman_core::store::{
 };
 use pointsman_core::task::TaskRejection;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store_conformance::world::{Draft, Plan, emission, ending, event, handler, succeeded};
+use pointsman_store_conformance::fixture::{
+    NewEventExt, RegistrationBuilder, attempt_ending, emission, handler_name, new_event, success,
+};
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -61,8 +63,11 @@ impl Load {
     /// Starts a node with this many emitters, and two workers that run their tasks.
     pub(crate) async fn start(url: &str, emitters: u64) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
-        store.register(Plan::default().on("load", &["index"]).registration(), now()).await.unwrap();
-        let node = store.join("load", now()).await.unwrap();
+        store
+            .register(RegistrationBuilder::default().route("load", &["index"]).build(), now())
+            .await
+            .unwrap();
+        let node = store.join_node("load", now()).await.unwrap();
         static EMITTERS: AtomicU64 = AtomicU64::new(0);
         let first = EMITTERS.fetch_add(emitters, Ordering::Relaxed);
         let emitters = first..first + emitters;
@@ -134,7 +139,9 @@ impl LoadState {
                 return;
             }
             let emit_id = (emitter, n);
-            let new = event("load").key(&format!("emitter:{emitter}")).value(&format!("[{emitter},{n}]"));
+            let new = new_event("load")
+                .with_key(&format!("emitter:{emitter}"))
+                .with_value(&format!("[{emitter},{n}]"));
             match self.store.append(vec![emission([new])], None, now()).await {
                 Ok((mut receipts, _)) => {
                     let id = receipts.remove(0).unwrap().events[0].id;
@@ -164,8 +171,9 @@ impl LoadState {
     /// Claims and finishes some tasks; returns whether there were any.
     async fn run_claimed_tasks(&self) -> bool {
         let by = Claimant::Node(self.node);
-        let claim = ClaimRequest { by, handlers: Arc::new([handler("index")].into()), max: 50 };
-        match self.store.claim(claim, now()).await {
+        let claim =
+            ClaimRequest { claimant: by, handlers: Arc::new([handler_name("index")].into()), max_tasks: 50 };
+        match self.store.claim_tasks(claim, now()).await {
             Ok(claims) if claims.tasks.is_empty() => false,
             Ok(claims) => {
                 self.report_success(&claims.tasks).await;
@@ -180,8 +188,8 @@ impl LoadState {
     async fn report_success(&self, tasks: &[ClaimedTask]) {
         let mut first = true;
         loop {
-            let endings = tasks.iter().map(|task| ending(task, succeeded())).collect();
-            match self.store.finish(endings, None, now()).await {
+            let endings = tasks.iter().map(|task| attempt_ending(task, success())).collect();
+            match self.store.finish_attempts(endings, None, now()).await {
                 Ok((ends, _)) => return self.record_ends(tasks, &ends, first),
                 Err(StoreError::Unavailable(_)) => sleep(RETRY_DELAY).await,
                 Err(other) => panic!("{other}"),
@@ -190,7 +198,7 @@ impl LoadState {
         }
     }
 
-    fn record_ends(&self, tasks: &[ClaimedTask], ends: &[Result<Finished, Rejected>], first: bool) {
+    fn record_ends(&self, tasks: &[ClaimedTask], ends: &[Result<FinishReceipt, TaskRejection>], first: bool) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
             // Only if a reply was lost, the task may have ended before.
@@ -241,6 +249,6 @@ pub(crate) fn with_listen_url(url: &str, listen: &str) -> String {
 /// Runs a query on a separate connection.
 pub(crate) fn query_rows(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
     let (server, database) = url.rsplit_once('/').unwrap();
-    let admin = pointsman_testing::Admin::new(&format!("{server}/postgres")).unwrap();
+    let admin = pointsman_testing::PostgresAdmin::new(&format!("{server}/postgres")).unwrap();
     admin.query(database.split('?').next().unwrap(), sql).unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store_conformance::{Harness, company};
+use pointsman_store_conformance::{Harness, cluster};
 use pointsman_store_postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
 
@@ -49,7 +49,7 @@ impl Drop for TestCluster {
 
 #[async_trait]
 impl Harness for TestCluster {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         let store: Arc<dyn Store> = Arc::new(Postgres::open(self.url(), now).await.unwrap());
         self.opened.lock().unwrap().push(store.clone());
         store
@@ -57,13 +57,13 @@ impl Harness for TestCluster {
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
-        self.fresh(now).await
+        self.open_empty(now).await
     }
 }
 
 #[async_trait]
-impl company::Cluster for TestCluster {
-    async fn audit(&self) {
+impl cluster::TestCluster for TestCluster {
+    async fn assert_consistent(&self) {
         check_invariants(self.url()).await;
     }
 }

@@ -54,7 +54,7 @@ impl Drop for TestDatabase {
 impl LockedDatabase {
     /// Locks the first free database; creates another one if all are locked.
     async fn acquire() -> Self {
-        let server = pointsman_testing::shared().unwrap();
+        let server = pointsman_testing::shared_postgres().unwrap();
         let mut number = 0;
         loop {
             let name = format!("test_database_{number}");

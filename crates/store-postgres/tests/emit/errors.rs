@@ -144,16 +144,16 @@ async fn reserved_types_are_those_of_the_core() {
     let store_node = TestStore::new().await;
     let client = store_node.client().await;
     let known = client.query_one("SELECT pointsman.reserved_types()", &[]).await.unwrap();
-    assert_eq!(known.get::<_, Vec<String>>(0), RESERVED_TYPES);
-    for kind in RESERVED_TYPES {
+    assert_eq!(known.get::<_, Vec<String>>(0), ENGINE_EVENT_TYPES);
+    for kind in ENGINE_EVENT_TYPES {
         for kind in [kind.to_string(), format!("{kind}.mine")] {
             let message = format!("type: only the engine itself emits {kind}");
             assert_rejected(&client, &format!("emit('{kind}')"), &message).await;
         }
     }
     let frames = client.query_one("SELECT pointsman.frame_types()", &[]).await.unwrap();
-    assert_eq!(frames.get::<_, Vec<String>>(0), FRAME_TYPES);
-    for kind in FRAME_TYPES {
+    assert_eq!(frames.get::<_, Vec<String>>(0), STREAM_FRAME_TYPES);
+    for kind in STREAM_FRAME_TYPES {
         let message = format!(
             "type: {kind} is the name of a frame of the event stream; use another type, such as {kind}.changed"
         );

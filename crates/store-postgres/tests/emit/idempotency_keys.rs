@@ -9,7 +9,7 @@ use pointsman_core::store::{
     Registry, Store,
 };
 use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
-use pointsman_store_conformance::world::{Plan, order, pair};
+use pointsman_store_conformance::fixture::{RegistrationBuilder, new_order, pair};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -122,11 +122,12 @@ async fn a_second_emit_with_other_content_is_rejected() {
 }
 
 fn http_emission() -> EmitBatch {
-    let idempotency = IdempotencyKey { tenant: Tenant::default(), key: "once".into(), digest: [1; 32] };
+    let idempotency =
+        IdempotencyKey { tenant: Tenant::default(), key: "once".into(), request_digest: [1; 32] };
     let event = NewEvent {
         key: Some(ObjectKey::new("order:1").unwrap()),
         value: Json::parse("{\"sum\":7}").unwrap(),
-        ..NewEvent::of(HandlingKey::new("paid").unwrap())
+        ..NewEvent::new(HandlingKey::new("paid").unwrap())
     };
     EmitBatch { events: vec![event], idempotency: Some(idempotency) }
 }
@@ -201,7 +202,7 @@ async fn a_key_used_in_sql_conflicts_http_emission() {
     emit(&store_node.client().await, EMIT_ONCE).await;
     store_node.wait_for_events(1).await;
     let (answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
-    assert_eq!(answers, [Err(IdempotencyError::IdempotencyConflict("once".into()))]);
+    assert_eq!(answers, [Err(IdempotencyError::Conflict("once".into()))]);
     store_node.wait_for_events(1).await;
 }
 
@@ -209,15 +210,17 @@ async fn a_key_used_in_sql_conflicts_http_emission() {
 #[tokio::test]
 async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_continues() {
     let store_node = TestStore::new().await;
-    let plan = Plan::default().chain("/pay", "a=first>done done").collects("shop/orders", 100);
-    store_node.store.register(plan.registration(), now()).await.unwrap();
-    let key = |name: &str| IdempotencyKey { tenant: Tenant::default(), key: name.into(), digest: [1; 32] };
-    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![order("/pay")].into() };
+    let plan =
+        RegistrationBuilder::default().chain("/pay", "a=first>done done").collection("shop/orders", 100);
+    store_node.store.register(plan.build(), now()).await.unwrap();
+    let key =
+        |name: &str| IdempotencyKey { tenant: Tenant::default(), key: name.into(), request_digest: [1; 32] };
+    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
     store_node.store.add_orders(batch, now()).await.unwrap().unwrap();
-    let run = NewCollectionRun { pair: pair("shop/orders"), priority: None };
-    store_node.store.run(run, Some(key("run")), now()).await.unwrap().unwrap();
-    store_node.store.record_answer(key("redrive"), "{}".into(), now()).await.unwrap().unwrap();
-    let before = store_node.store.extent().await.unwrap().head;
+    let run = NewCollectionRun { source_collection: pair("shop/orders"), priority: None };
+    store_node.store.run_collection(run, Some(key("run")), now()).await.unwrap().unwrap();
+    store_node.store.insert_idempotency_record(key("redrive"), "{}".into(), now()).await.unwrap().unwrap();
+    let before = store_node.store.read_journal_range().await.unwrap().head;
     let client = store_node.client().await;
     for name in ["order", "run", "redrive"] {
         let receipt = emit(&client, &format!("emit('paid', idempotency_key => '{name}')")).await;
@@ -256,9 +259,9 @@ async fn a_key_whose_event_was_pruned_returns_the_id_of_that_event() {
     let client = store_node.client().await;
     let (mut answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
     let made = answers.remove(0).unwrap().events.remove(0);
-    let nothing = Retention { count: 0, age: Duration::ZERO };
+    let nothing = Retention { max_count: 0, max_age: Duration::ZERO };
     let later = now().plus(Duration::from_secs(60));
-    while store_node.store.prune(nothing, nothing, Duration::MAX, later).await.unwrap().more {}
+    while store_node.store.prune(nothing, nothing, Duration::MAX, later).await.unwrap().has_more {}
     assert!(store_node.events_after(EventId::ZERO).await.is_empty(), "the event is pruned");
     let receipt = emit(&client, EMIT_ONCE).await;
     let after = emit(&client, "emit('after')").await;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use pointsman_testing::{node, python};
+use pointsman_testing::{node_with_pg, python_with_psycopg};
 
 use crate::test_store::{TestStore, event_of_receipt};
 
@@ -56,7 +56,7 @@ async fn psql_emits_in_its_own_transaction() {
 #[tokio::test]
 async fn python_emits_in_its_own_transaction() {
     let store_node = TestStore::new().await;
-    let mut python = python().unwrap();
+    let mut python = python_with_psycopg().unwrap();
     python.args(["-", &store_node.url]);
     let receipt = run_program(
         python,
@@ -91,7 +91,7 @@ print(receipt)
 #[tokio::test]
 async fn nodejs_emits_in_its_own_transaction() {
     let store_node = TestStore::new().await;
-    let mut node = node().unwrap();
+    let mut node = node_with_pg().unwrap();
     node.args(["-", &store_node.url]);
     let receipt = run_program(
         node,

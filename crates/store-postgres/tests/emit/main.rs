@@ -16,7 +16,7 @@ use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{Registration, Registry, TaskFilter, Tasks};
 use pointsman_core::task::TaskState;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Routes, TaskStatus};
-use pointsman_testing::{Postgres, Settings};
+use pointsman_testing::{PostgresServer, PostgresSettings};
 use test_store::{TestStore, connect, emit, event_of_receipt, now};
 
 #[tokio::test]
@@ -47,12 +47,12 @@ async fn a_committed_emit_becomes_an_event_with_all_arguments() {
     assert_eq!((event.tenant.as_str(), event.prev), ("shop", None));
     assert_eq!(event_of_receipt(&client, receipt).await, Some(event.id));
 
-    let task = store_node.store.tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
+    let task = store_node.store.list_tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
     assert_eq!(
-        (task.event, task.priority.get(), task.life.state.status()),
+        (task.event, task.priority.get(), task.lifecycle.state.status()),
         (Some(event.id), 9000, TaskStatus::New)
     );
-    let TaskState::New { due } = task.life.state else { panic!("it waits: {:?}", task.life) };
+    let TaskState::New { due } = task.lifecycle.state else { panic!("it waits: {:?}", task.lifecycle) };
     let hour = Duration::from_secs(3600);
     assert!(due >= begun.plus(hour) && due <= now().plus(hour), "{due} is an hour after {begun}");
 }
@@ -96,7 +96,7 @@ async fn the_events_of_a_transaction_keep_their_order() {
     let all = "SELECT count(pointsman.emit('step', 'object:' || i % 7, to_jsonb(i))) FROM generate_series(1, 2500) i";
     client.query_one(all, &[]).await.unwrap();
     let events = store_node.wait_for_events(2500).await;
-    let values: Vec<usize> = events.iter().map(|event| event.value.to().unwrap()).collect();
+    let values: Vec<usize> = events.iter().map(|event| event.value.decode().unwrap()).collect();
     assert!(values.iter().copied().eq(1..=2500));
     for (event, before) in events.iter().skip(7).zip(&events) {
         assert_eq!((event.key.as_ref(), event.prev), (before.key.as_ref(), Some(before.id)));
@@ -178,7 +178,7 @@ async fn an_invalid_row_is_set_aside_and_the_outbox_continues() {
 #[tokio::test]
 async fn a_prepared_transaction_emits_when_it_is_committed() {
     let extra = vec![("max_prepared_transactions".into(), "4".into())];
-    let server = Postgres::start(Settings { extra, ..Settings::default() }).unwrap();
+    let server = PostgresServer::start(PostgresSettings { extra, ..PostgresSettings::default() }).unwrap();
     let store_node = TestStore::open(&server.create_database().unwrap()).await;
     let client = connect(&store_node.url).await;
     client

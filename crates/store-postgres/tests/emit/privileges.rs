@@ -1,6 +1,6 @@
 //! A producer needs two grants, and can do nothing but emit with them.
 
-use pointsman_testing::shared;
+use pointsman_testing::shared_postgres;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ async fn create_producer(store_node: &TestStore, owner: &Client) -> (String, Cli
     let role = format!("producer_{}", Uuid::new_v4().simple());
     owner.batch_execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'secret'")).await.unwrap();
     let database = store_node.url.rsplit('/').next().unwrap();
-    let url = shared().unwrap().url(database);
+    let url = shared_postgres().unwrap().url(database);
     let (scheme, rest) = url.split_once("://").unwrap();
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
     let client = connect(&format!("{scheme}://{role}:secret@{place}")).await;

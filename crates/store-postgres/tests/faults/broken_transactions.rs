@@ -6,10 +6,10 @@ use pointsman_core::store::{
     AttemptResult, AuditEntry, FinishedAttempt, Journal, Registry, Store, StoreError,
 };
 use pointsman_core::{Rule, RuleKind};
-use pointsman_store_conformance::company::{Cluster as _, nodes};
-use pointsman_store_conformance::world::*;
+use pointsman_store_conformance::cluster::{TestCluster as _, join_nodes};
+use pointsman_store_conformance::fixture::*;
 use pointsman_store_postgres::{Postgres as Opened, PostgresStore};
-use pointsman_testing::shared;
+use pointsman_testing::shared_postgres;
 use tokio::time::sleep;
 
 use crate::common::invariants::check_invariants;
@@ -19,14 +19,14 @@ use crate::common::test_database::TestDatabase;
 use crate::{connect, query_number};
 
 async fn emit(store: &PostgresStore) -> Result<(), StoreError> {
-    store.append(vec![emission([event("record")])], None, now()).await.map(drop)
+    store.append(vec![emission([new_event("record")])], None, now()).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unreadable_data_does_not_block_other_writers() {
     let database = TestDatabase::acquire().await;
     let store = Opened::open(database.url(), now()).await.unwrap();
-    store.register(Plan::simple().registration(), now()).await.unwrap();
+    store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let observer = connect(database.url()).await;
     observer.batch_execute("SET lock_timeout = '5s'").await.unwrap();
     let damage = "CREATE TABLE public.kept AS SELECT * FROM pointsman.meta WHERE name = 'routes';
@@ -57,7 +57,7 @@ async fn closed_idle_connections_are_replaced_without_errors() {
                    WHERE datname = current_database() AND application_name = 'pointsman'";
         assert!(query_number(&observer, end).await > 0);
         emit(&store).await.unwrap();
-        store.extent().await.unwrap();
+        store.read_journal_range().await.unwrap();
         emit(&store).await.unwrap();
     }
     check_invariants(database.url()).await;
@@ -66,7 +66,7 @@ async fn closed_idle_connections_are_replaced_without_errors() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_session_timeouts_cause_no_errors() {
-    let server = shared().unwrap();
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let name = url.rsplit('/').next().unwrap();
     server.query(name, &format!("ALTER DATABASE {name} SET idle_session_timeout = '100ms'")).unwrap();
@@ -74,7 +74,7 @@ async fn idle_session_timeouts_cause_no_errors() {
     for _ in 0..4 {
         sleep(Duration::from_millis(400)).await;
         emit(&store).await.unwrap();
-        store.extent().await.unwrap();
+        store.read_journal_range().await.unwrap();
     }
     check_invariants(&url).await;
     store.close();
@@ -83,35 +83,44 @@ async fn idle_session_timeouts_cause_no_errors() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_with_nul_characters_are_stored() {
     let cluster = TestCluster::new().await;
-    let [mut node] = nodes(&cluster, Plan::simple()).await;
+    let [mut node] = join_nodes(&cluster, RegistrationBuilder::single_handler()).await;
     const TEXT_WITH_NUL: &str = "a\0b";
     for name in ["tried again", "for good"] {
-        node.emit(event("record").key("a")).await;
+        node.emit(new_event("record").with_key("a")).await;
         let task = node.claim_one().await;
         let failed = AttemptResult::Failed {
             error: TEXT_WITH_NUL.into(),
-            code: 1,
-            after: None,
-            last: name == "for good",
+            return_code: 1,
+            retry_at: None,
+            permanent: name == "for good",
         };
-        node.end(FinishedAttempt { logs: vec![line(node.now, TEXT_WITH_NUL)], ..ending(&task, failed) })
-            .await
-            .unwrap();
-        node.tick(BACKOFF);
+        node.finish_attempt(FinishedAttempt {
+            log_lines: vec![info_line(node.now, TEXT_WITH_NUL)],
+            ..attempt_ending(&task, failed)
+        })
+        .await
+        .unwrap();
+        node.advance_clock(RETRY_DELAY_SECS);
     }
-    node.run_all().await;
+    node.run_all_ready().await;
     let rule = Rule {
-        by: TEXT_WITH_NUL.into(),
+        set_by: TEXT_WITH_NUL.into(),
         reason: TEXT_WITH_NUL.into(),
-        ..node.rule(RuleKind::Pause, "index", None)
+        ..node.new_rule(RuleKind::Pause, "index", None)
     };
-    must(node.store.hold(rule).await);
-    must(node.store.join(TEXT_WITH_NUL, node.now).await);
+    expect_ok(node.store.set_rule(rule).await);
+    expect_ok(node.store.join_node(TEXT_WITH_NUL, node.now).await);
     let text = || TEXT_WITH_NUL.to_string();
-    must(
+    expect_ok(
         node.store
-            .note(AuditEntry { at: node.now, by: text(), action: text(), what: text(), detail: text() })
+            .append_audit_entry(AuditEntry {
+                at: node.now,
+                actor: text(),
+                action: text(),
+                target: text(),
+                detail: text(),
+            })
             .await,
     );
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::store::{ClaimRequest, Claimant, Journal, Queue, Registry, RescueSweep, Store};
-use pointsman_store_conformance::world::{Plan, emission, event, handler};
+use pointsman_store_conformance::fixture::{RegistrationBuilder, emission, handler_name, new_event};
 use pointsman_store_postgres::Postgres as Opened;
-use pointsman_testing::remove_stale_faketime;
+use pointsman_testing::remove_stale_faketime_files;
 
 use crate::common::invariants::check_invariants;
 use crate::common::load::now;
@@ -21,16 +21,16 @@ const LEASE: Duration = Duration::from_secs(30);
 async fn run_as_node(url: &str) {
     let server = Opened::read_clock(url).await.unwrap();
     let store = Opened::open(url, server).await.unwrap();
-    let node = store.join("elsewhere", server).await.unwrap();
-    assert!(store.read_clock().await.unwrap().is_some_and(|later| later >= server));
-    let rescued = store.rescue(RescueSweep::whole(LEASE), server).await.unwrap();
-    println!("\nat {} node {node} took {} tasks", now().micros(), rescued.tasks.len());
+    let node = store.join_node("elsewhere", server).await.unwrap();
+    assert!(store.read_server_clock().await.unwrap().is_some_and(|later| later >= server));
+    let rescued = store.rescue(RescueSweep::full(LEASE), server).await.unwrap();
+    println!("\nat {} node {node} took {} tasks", now().micros(), rescued.freed_tasks.len());
     store.close();
 }
 
 /// Runs a node whose clock is off by this much; returns the time of its clock.
 fn run_node_with_clock(url: &str, off: &str) -> i64 {
-    remove_stale_faketime();
+    remove_stale_faketime_files();
     let child = Command::new("faketime")
         .args(["-f", off])
         .arg(std::env::current_exe().unwrap())
@@ -54,20 +54,20 @@ async fn differing_clocks_do_not_expire_a_node() {
     }
     let database = TestDatabase::acquire().await;
     let store = Opened::open(database.url(), now()).await.unwrap();
-    store.register(Plan::simple().free("index").registration(), now()).await.unwrap();
-    let node = store.join("here", now()).await.unwrap();
-    store.append(vec![emission([event("record")])], None, now()).await.unwrap();
-    let handlers = Arc::new([handler("index")].into());
-    let claim = ClaimRequest { by: Claimant::Node(node), handlers, max: 1 };
-    assert_eq!(store.claim(claim, now()).await.unwrap().tasks.len(), 1);
+    store.register(RegistrationBuilder::single_handler().unordered("index").build(), now()).await.unwrap();
+    let node = store.join_node("here", now()).await.unwrap();
+    store.append(vec![emission([new_event("record")])], None, now()).await.unwrap();
+    let handlers = Arc::new([handler_name("index")].into());
+    let claim = ClaimRequest { claimant: Claimant::Node(node), handlers, max_tasks: 1 };
+    assert_eq!(store.claim_tasks(claim, now()).await.unwrap().tasks.len(), 1);
 
     let ahead = run_node_with_clock(database.url(), "+45s") - now().micros();
     let behind = run_node_with_clock(database.url(), "-45s") - now().micros();
     assert!(ahead > 40_000_000 && behind < -40_000_000, "their clocks were off: {ahead} {behind}");
 
-    let rescued = store.rescue(RescueSweep::whole(LEASE), now()).await.unwrap();
-    assert_eq!(rescued.tasks, []);
-    let silent: Vec<_> = store.nodes().await.unwrap().into_iter().filter(|node| node.gone).collect();
+    let rescued = store.rescue(RescueSweep::full(LEASE), now()).await.unwrap();
+    assert_eq!(rescued.freed_tasks, []);
+    let silent: Vec<_> = store.list_nodes().await.unwrap().into_iter().filter(|node| node.gone).collect();
     assert!(silent.is_empty(), "{silent:?}");
     check_invariants(database.url()).await;
     store.close();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use pointsman_core::store::{Journal, Store, StoreError};
-use pointsman_store_conformance::world::{emission, event};
+use pointsman_store_conformance::fixture::{emission, new_event};
 use pointsman_store_postgres::Postgres as Opened;
-use pointsman_testing::{Postgres, Settings};
+use pointsman_testing::{PostgresServer, PostgresSettings};
 use tokio::time::sleep;
 use tokio_postgres::{Client, NoTls};
 
@@ -33,15 +33,19 @@ async fn writer_pid(observer: &Client, other: &Client, load: &Load) -> i64 {
         pid
     };
     let (emitted, pid) =
-        tokio::join!(load.store().append(vec![emission([event("other")])], None, now()), find);
+        tokio::join!(load.store().append(vec![emission([new_event("other")])], None, now()), find);
     emitted.unwrap();
     pid
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn emits_continue_without_free_connections_and_reads_report_it() {
-    let server =
-        Postgres::start(Settings { durable: true, max_connections: 24, ..Settings::default() }).unwrap();
+    let server = PostgresServer::start(PostgresSettings {
+        durable: true,
+        max_connections: 24,
+        ..PostgresSettings::default()
+    })
+    .unwrap();
     let url = server.create_database().unwrap();
     let (observer, other) = (connect(&url).await, connect(&url).await);
     let load = Load::start(&url, 4).await;
@@ -59,11 +63,11 @@ async fn emits_continue_without_free_connections_and_reads_report_it() {
         taken.extend(more);
         sleep(Duration::from_millis(20)).await;
     }
-    let (read, ()) = tokio::join!(load.store().extent(), load.wait_for_acknowledged(200));
+    let (read, ()) = tokio::join!(load.store().read_journal_range(), load.wait_for_acknowledged(200));
     assert!(matches!(&read, Err(StoreError::Unavailable(_))), "{read:?}");
     drop(taken);
     wait_until_equal(&observer, "SELECT (count(*) < 20)::int::bigint FROM pg_stat_activity", 1).await;
-    load.store().extent().await.unwrap();
+    load.store().read_journal_range().await.unwrap();
     drop((observer, other));
     Load::finish_all([load], &url).await;
 }
@@ -79,10 +83,10 @@ async fn the_writer_replaces_idle_readers() {
     let end = "ALTER ROLE limited CONNECTION LIMIT 2;
                SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'limited'";
     server.query("postgres", end).unwrap();
-    store.extent().await.unwrap();
+    store.read_journal_range().await.unwrap();
     wait_until_equal(&observer, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'limited'", 2).await;
     for _ in 0..3 {
-        store.append(vec![emission([event("record")])], None, now()).await.unwrap();
+        store.append(vec![emission([new_event("record")])], None, now()).await.unwrap();
     }
     store.close();
 }

@@ -1,20 +1,21 @@
 //! A full disk.
 
-use pointsman_testing::{Disk, Postgres, Settings};
+use pointsman_testing::{PostgresServer, PostgresSettings, TmpfsDisk};
 use tokio::task::block_in_place;
 
 use crate::common::load::Load;
 
 /// None if the user may not mount a disk.
-fn mount_disk() -> Option<Disk> {
-    Disk::mount(200).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
+fn mount_disk() -> Option<TmpfsDisk> {
+    TmpfsDisk::mount(200).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
 }
 
-fn start_server_on(disk: &Disk) -> (Postgres, String) {
+fn start_server_on(disk: &TmpfsDisk) -> (PostgresServer, String) {
     let extra = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
     let extra = extra.map(|(name, value)| (name.into(), value.into())).into();
     let server =
-        Postgres::start_in(disk.path(), Settings { durable: true, max_connections: 50, extra }).unwrap();
+        PostgresServer::start_in(disk.path(), PostgresSettings { durable: true, max_connections: 50, extra })
+            .unwrap();
     let url = server.create_database().unwrap();
     (server, url)
 }
@@ -31,7 +32,7 @@ async fn a_full_disk_is_reported_and_never_acknowledged() {
         server.query(database, "SELECT pg_switch_wal()").unwrap();
         disk.fill().unwrap();
         load.wait_for_refused(20).await;
-        disk.free().unwrap();
+        disk.remove_ballast().unwrap();
     }
     load.wait_for_acknowledged(100).await;
     Load::finish_all([load], &url).await;
@@ -51,7 +52,7 @@ async fn the_store_recovers_after_the_server_stops_on_a_full_disk() {
     load.wait_for_refused(40).await;
     let there = server.query(database, "SELECT 1");
     assert!(there.is_err(), "it has ended");
-    disk.free().unwrap();
+    disk.remove_ballast().unwrap();
     block_in_place(|| server.kill().and_then(|()| server.start_again())).unwrap();
     load.wait_for_acknowledged(100).await;
     Load::finish_all([load], &url).await;

@@ -15,13 +15,14 @@ mod stopped_node;
 use std::time::Duration;
 
 use common::load::TEST_TIMEOUT;
-use pointsman_testing::{Postgres, Settings};
+use pointsman_testing::{PostgresServer, PostgresSettings};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};
 
 /// Starts a durable server; returns the URL of a database on it.
-fn durable_server() -> (Postgres, String) {
-    let server = Postgres::start(Settings { durable: true, ..Settings::default() }).unwrap();
+fn durable_server() -> (PostgresServer, String) {
+    let server =
+        PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() }).unwrap();
     let url = server.create_database().unwrap();
     (server, url)
 }

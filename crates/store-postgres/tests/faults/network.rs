@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use pointsman_core::store::{Journal, Registry, Store, StoreError};
-use pointsman_store_conformance::world::{Draft, Plan, emission, event};
+use pointsman_store_conformance::fixture::{NewEventExt, RegistrationBuilder, emission, new_event};
 use pointsman_store_postgres::Postgres as Opened;
-use pointsman_testing::{Chance, Postgres, Proxy};
+use pointsman_testing::{PostgresServer, Proxy, Rng};
 use tokio::time::timeout;
 
 use crate::common::invariants::check_invariants;
@@ -16,7 +16,7 @@ use crate::{connect, durable_server, wait_until_equal};
 const EMITTERS: u64 = 8;
 
 /// Starts a durable server behind a proxy; returns the URL of a database, direct and through the proxy.
-fn start_with_proxy() -> (Postgres, Proxy, String, String) {
+fn start_with_proxy() -> (PostgresServer, Proxy, String, String) {
     let (server, url) = durable_server();
     let proxy = Proxy::start(server.address()).unwrap();
     let wired = server.url_through(&proxy, url.rsplit('/').next().unwrap()).unwrap();
@@ -27,10 +27,10 @@ fn start_with_proxy() -> (Postgres, Proxy, String, String) {
 async fn nothing_acknowledged_is_lost_when_connections_are_cut_at_any_moment() {
     let (_server, proxy, url, wired) = start_with_proxy();
     let (load, neighbour) = (Load::start(&wired, EMITTERS).await, Load::start(&url, 2).await);
-    let mut rng = Chance::new(1);
+    let mut rng = Rng::new(1);
     for _ in 0..25 {
-        load.wait_for_acknowledged(1 + rng.below(60)).await;
-        proxy.cut();
+        load.wait_for_acknowledged(1 + rng.next_below(60)).await;
+        proxy.close_connections();
     }
     load.wait_for_acknowledged(100).await;
     assert_eq!(neighbour.refused_count(), 0, "another node's trouble is not its own");
@@ -41,12 +41,12 @@ async fn nothing_acknowledged_is_lost_when_connections_are_cut_at_any_moment() {
 async fn writes_without_a_reply_exist_at_most_once() {
     let (_server, proxy, url, wired) = start_with_proxy();
     let (load, neighbour) = (Load::start(&wired, EMITTERS).await, Load::start(&url, 2).await);
-    let mut rng = Chance::new(2);
+    let mut rng = Rng::new(2);
     for _ in 0..15 {
-        load.wait_for_acknowledged(1 + rng.below(60)).await;
-        proxy.drop_replies(true);
+        load.wait_for_acknowledged(1 + rng.next_below(60)).await;
+        proxy.set_drop_replies(true);
         load.wait_for_refused(1).await;
-        proxy.drop_replies(false);
+        proxy.set_drop_replies(false);
     }
     load.wait_for_acknowledged(100).await;
     assert_eq!(neighbour.refused_count(), 0, "another node's trouble is not its own");
@@ -57,12 +57,12 @@ async fn writes_without_a_reply_exist_at_most_once() {
 async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
     let (_server, proxy, url, wired) = start_with_proxy();
     let store = Opened::open(&wired, now()).await.unwrap();
-    store.register(Plan::simple().registration(), now()).await.unwrap();
+    store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let (one, observer) = (connect(&url).await, connect(&url).await);
     let mut ids = BTreeSet::new();
     for round in 1..=5 {
         let emit = |n: i64| {
-            let new = event("record").key("a").value(&n.to_string());
+            let new = new_event("record").with_key("a").with_value(&n.to_string());
             store.append(vec![emission([new])], None, now())
         };
         let (receipts, _) = emit(2 * round).await.unwrap();
@@ -73,12 +73,12 @@ async fn a_commit_whose_reply_is_lost_is_found_afterwards() {
         let unlock = async {
             let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
             wait_until_equal(&observer, waiting, 1).await;
-            proxy.drop_replies(true);
+            proxy.set_drop_replies(true);
             one.batch_execute("COMMIT").await.unwrap();
         };
         let (lost, ()) = tokio::join!(emit(2 * round + 1), unlock);
         assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
-        proxy.drop_replies(false);
+        proxy.set_drop_replies(false);
         let made = format!("SELECT count(*) FROM pointsman.journal WHERE value = '{}'", 2 * round + 1);
         wait_until_equal(&observer, &made, 1).await;
         let (receipts, _) = emit(0).await.unwrap();
@@ -97,13 +97,13 @@ async fn a_frozen_connection_fails_within_the_timeout() {
     let load = Load::start(&wired, EMITTERS).await;
     let neighbour = Opened::open(&url, now()).await.unwrap();
     load.wait_for_acknowledged(50).await;
-    proxy.freeze(true);
+    proxy.set_frozen(true);
     // Emits, and reads on existing and on new connections.
-    let reads = join_all((0..20).map(|_| load.store().extent()));
+    let reads = join_all((0..20).map(|_| load.store().read_journal_range()));
     let emits = async {
         for _ in 0..20 {
             // It may have to wait until the server ends the other's transaction.
-            neighbour.append(vec![emission([event("other")])], None, now()).await.unwrap();
+            neighbour.append(vec![emission([new_event("other")])], None, now()).await.unwrap();
         }
     };
     let (reads, (), ()) =
@@ -111,9 +111,9 @@ async fn a_frozen_connection_fails_within_the_timeout() {
     for read in reads.unwrap() {
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
     }
-    proxy.freeze(false);
+    proxy.set_frozen(false);
     load.wait_for_acknowledged(100).await;
-    timeout(TEST_TIMEOUT, load.store().extent()).await.unwrap().unwrap();
+    timeout(TEST_TIMEOUT, load.store().read_journal_range()).await.unwrap().unwrap();
     Load::finish_all([load], &url).await;
     neighbour.close();
 }

@@ -1,6 +1,6 @@
 //! A server that is stopped and started again.
 
-use pointsman_testing::Postgres;
+use pointsman_testing::PostgresServer;
 use tokio::task::block_in_place;
 
 use crate::common::load::Load;
@@ -11,7 +11,7 @@ const ROUNDS: usize = 4;
 const EMITTERS: u64 = 4;
 
 /// Checks two nodes on a server that is stopped repeatedly.
-async fn assert_emits_survive(go: fn(&Postgres) -> anyhow::Result<()>) {
+async fn assert_emits_survive(go: fn(&PostgresServer) -> anyhow::Result<()>) {
     let (server, url) = durable_server();
     let (one, other) = (Load::start(&url, EMITTERS).await, Load::start(&url, EMITTERS).await);
     for _ in 0..ROUNDS {
@@ -28,10 +28,10 @@ async fn assert_emits_survive(go: fn(&Postgres) -> anyhow::Result<()>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
-    assert_emits_survive(Postgres::kill).await;
+    assert_emits_survive(PostgresServer::kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_is_restarted() {
-    assert_emits_survive(Postgres::stop).await;
+    assert_emits_survive(PostgresServer::stop).await;
 }

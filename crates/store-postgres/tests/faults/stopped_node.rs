@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use pointsman_core::store::{Journal, Store};
-use pointsman_store_conformance::world::{Draft, emission, event};
+use pointsman_store_conformance::fixture::{NewEventExt, emission, new_event};
 use pointsman_store_postgres::Postgres as Opened;
 
 use crate::common::invariants::check_invariants;
@@ -23,7 +23,7 @@ async fn run_as_node(url: &str) {
     let store = Opened::open(url, now()).await.unwrap();
     println!("\nopened");
     for line in std::io::stdin().lines() {
-        let new = event("stopped").key("k").value(&line.unwrap());
+        let new = new_event("stopped").with_key("k").with_value(&line.unwrap());
         match store.append(vec![emission([new])], None, now()).await {
             Ok(_) => println!("\nemitted"),
             Err(fault) => println!("\nrefused {fault}"),
@@ -118,7 +118,7 @@ async fn a_node_stopped_in_a_transaction_does_not_block_the_others() {
     other.batch_execute("COMMIT").await.unwrap();
     wait_until_equal(&observer, &format!("SELECT count(*) {its} AND state = 'idle in transaction'"), 1).await;
 
-    let waited = store.append(vec![emission([event("other").key("k")])], None, now()).await;
+    let waited = store.append(vec![emission([new_event("other").with_key("k")])], None, now()).await;
     assert!(waited.is_ok(), "{waited:?}");
     wait_until_equal(&observer, &format!("SELECT count(*) {its} AND state = 'idle in transaction'"), 0).await;
     node.resume();

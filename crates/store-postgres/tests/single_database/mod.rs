@@ -9,7 +9,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
 use pointsman_store_postgres::Postgres;
-use pointsman_testing::shared;
+use pointsman_testing::shared_postgres;
 
 pub(crate) struct SingleDatabase {
     pub(crate) url: String,
@@ -17,12 +17,12 @@ pub(crate) struct SingleDatabase {
 
 impl SingleDatabase {
     pub(crate) fn new() -> Self {
-        Self { url: shared().unwrap().create_database().unwrap() }
+        Self { url: shared_postgres().unwrap().create_database().unwrap() }
     }
 
     /// Runs SQL outside of the store; returns the rows, their values as text and NULL as `-`.
     pub(crate) fn query(&self, sql: &str) -> Vec<Vec<String>> {
-        let rows = shared().unwrap().query(self.url.rsplit('/').next().unwrap(), sql).unwrap();
+        let rows = shared_postgres().unwrap().query(self.url.rsplit('/').next().unwrap(), sql).unwrap();
         rows.into_iter()
             .map(|row| row.into_iter().map(|value| value.unwrap_or("-".into())).collect())
             .collect()
@@ -31,13 +31,13 @@ impl SingleDatabase {
 
 #[async_trait]
 impl Harness for SingleDatabase {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         Arc::new(Postgres::open(&self.url, now).await.unwrap())
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        self.fresh(now).await
+        self.open_empty(now).await
     }
 }

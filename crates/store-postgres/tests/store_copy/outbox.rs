@@ -1,7 +1,7 @@
 //! Copies the receipts and keys of events emitted in SQL.
 
-use pointsman_store::store_copy::{NotReady, Section};
-use pointsman_store_conformance::moving::{Lair as _, apart};
+use pointsman_store::store_copy::{CopyNotReady, TableKind};
+use pointsman_store_conformance::copy::{StoreLocation as _, run_blocking};
 use pointsman_store_postgres::PgStoreCopy;
 use tokio::runtime::Handle;
 
@@ -13,8 +13,8 @@ const EMIT_WITH_KEY: &str = "emit('record', 'r:1', '1', idempotency_key => 'once
 #[tokio::test]
 async fn receipts_are_copied_where_the_target_has_them() {
     let (from, to) = (
-        StoreLocation::empty(LocationKind::Database).await,
-        StoreLocation::empty(LocationKind::Database).await,
+        StoreLocation::create_empty(LocationKind::Database).await,
+        StoreLocation::create_empty(LocationKind::Database).await,
     );
     let store_node = TestStore::open(from.url()).await;
     let client = store_node.client().await;
@@ -22,8 +22,8 @@ async fn receipts_are_copied_where_the_target_has_them() {
     let second = emit(&client, "emit('record', 'r:1', '2')").await;
     let events = store_node.wait_for_events(2).await;
     store_node.close().await;
-    let report = from.move_to(&to).await.unwrap();
-    assert_eq!((report.differences(), report.left_behind()), (vec![], vec![]));
+    let report = from.copy_to(&to).await.unwrap();
+    assert_eq!((report.differing_tables(), report.uncopied_rows()), (vec![], vec![]));
 
     let store_node = TestStore::open(to.url()).await;
     let client = store_node.client().await;
@@ -37,20 +37,22 @@ async fn receipts_are_copied_where_the_target_has_them() {
     assert_eq!(all[2].prev, Some(events[1].id));
     store_node.close().await;
 
-    let report = to.move_to(&StoreLocation::empty(LocationKind::File).await).await.unwrap();
-    assert_eq!(report.differences(), []);
-    assert_eq!(report.left_behind(), [(Section::Receipts, 3), (Section::Keys, 1)]);
+    let report = to.copy_to(&StoreLocation::create_empty(LocationKind::File).await).await.unwrap();
+    assert_eq!(report.differing_tables(), []);
+    assert_eq!(report.uncopied_rows(), [(TableKind::OutboxReceipts, 3), (TableKind::OutboxKeys, 1)]);
 }
 
 #[tokio::test]
 async fn emits_at_the_target_during_a_copy_keep_their_numbers() {
-    let (from, to) =
-        (StoreLocation::filled(LocationKind::File).await, StoreLocation::empty(LocationKind::Database).await);
+    let (from, to) = (
+        StoreLocation::create_filled(LocationKind::File).await,
+        StoreLocation::create_empty(LocationKind::Database).await,
+    );
     let (runtime, url) = (Handle::current(), to.url().to_owned());
-    let moved = from.move_to_while(&to, 1, move || {
+    let moved = from.copy_to_with_hook(&to, 1, move || {
         runtime.block_on(async { emit(&connect(&url).await, "emit('meanwhile')").await });
     });
-    assert_eq!(moved.await.unwrap().differences(), []);
+    assert_eq!(moved.await.unwrap().differing_tables(), []);
     let client = connect(to.url()).await;
     // As a manual insert may have done.
     let made_up = "INSERT INTO pointsman.outbox (n, type) VALUES (9000000000000000, 'made up')";
@@ -64,8 +66,8 @@ async fn emits_at_the_target_during_a_copy_keep_their_numbers() {
 #[tokio::test]
 async fn a_made_up_outbox_number_does_not_exhaust_the_sequence() {
     let (from, to) = (
-        StoreLocation::empty(LocationKind::Database).await,
-        StoreLocation::empty(LocationKind::Database).await,
+        StoreLocation::create_empty(LocationKind::Database).await,
+        StoreLocation::create_empty(LocationKind::Database).await,
     );
     let store_node = TestStore::open(from.url()).await;
     let client = store_node.client().await;
@@ -74,19 +76,19 @@ async fn a_made_up_outbox_number_does_not_exhaust_the_sequence() {
     client.batch_execute(receipt).await.unwrap();
     store_node.wait_for_events(2).await;
     store_node.close().await;
-    from.move_to(&to).await.unwrap();
+    from.copy_to(&to).await.unwrap();
     emit(&connect(to.url()).await, "emit('after')").await;
 }
 
 #[tokio::test]
 async fn a_source_with_undrained_events_is_rejected() {
-    let from = StoreLocation::empty(LocationKind::Database).await;
+    let from = StoreLocation::create_empty(LocationKind::Database).await;
     emit(&connect(from.url()).await, EMIT_WITH_KEY).await;
     let url = from.url().to_owned();
-    let error = apart(move || PgStoreCopy::source(&url).unwrap_err()).await;
-    assert!(matches!(&error, NotReady::Undrained { events, .. } if events == "1 event"), "{error}");
+    let error = run_blocking(move || PgStoreCopy::source(&url).unwrap_err()).await;
+    assert!(matches!(&error, CopyNotReady::OutboxNotEmpty { events, .. } if events == "1 event"), "{error}");
     let store_node = TestStore::open(from.url()).await;
     store_node.wait_for_events(1).await;
     let url = store_node.close().await;
-    apart(move || drop(PgStoreCopy::source(&url).unwrap())).await;
+    run_blocking(move || drop(PgStoreCopy::source(&url).unwrap())).await;
 }

@@ -1,9 +1,9 @@
 //! Rules of tenants that the store does not know yet.
 
 use pointsman_core::RuleKind;
-use pointsman_store::store_copy::Section;
-use pointsman_store_conformance::moving::Lair as _;
-use pointsman_store_conformance::world::*;
+use pointsman_store::store_copy::TableKind;
+use pointsman_store_conformance::copy::StoreLocation as _;
+use pointsman_store_conformance::fixture::*;
 
 use crate::store_location::{CopyHarness, LocationKind, StoreLocation};
 use crate::test_store::connect;
@@ -16,24 +16,27 @@ const FORGET_TENANT: &str = "
 
 #[tokio::test]
 async fn a_rule_of_an_unknown_tenant_is_copied_and_applies_once_the_tenant_exists() {
-    let harness = CopyHarness::along(&[LocationKind::File]);
+    let harness = CopyHarness::with_kinds(&[LocationKind::File]);
     let (from, to) = (
-        StoreLocation::empty(LocationKind::Database).await,
-        StoreLocation::empty(LocationKind::Database).await,
+        StoreLocation::create_empty(LocationKind::Database).await,
+        StoreLocation::create_empty(LocationKind::Database).await,
     );
-    let world = World::new(&harness, Plan::simple()).await;
-    must(world.store.hold(world.rule(RuleKind::Pause, "index", Some("shop"))).await);
-    harness.go_next_to(&from);
+    let world = StoreFixture::new(&harness, RegistrationBuilder::single_handler()).await;
+    expect_ok(world.store.set_rule(world.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
+    harness.set_next_location(&from);
     let world = world.reopen().await;
     connect(from.url()).await.batch_execute(FORGET_TENANT).await.unwrap();
-    harness.go_next_to(&to);
+    harness.set_next_location(&to);
     let world = world.reopen().await;
-    assert!(must(world.store.rules().await).is_empty(), "nobody has heard of the tenant");
-    world.emit(event("record").tenant("shop")).await;
-    let rules = must(world.store.rules().await);
+    assert!(expect_ok(world.store.list_rules().await).is_empty(), "nobody has heard of the tenant");
+    world.emit(new_event("record").for_tenant("shop")).await;
+    let rules = expect_ok(world.store.list_rules().await);
     assert_eq!(rules.len(), 1);
     assert_eq!((rules[0].kind, rules[0].tenant.as_ref()), (RuleKind::Pause, Some(&tenant("shop"))));
 
-    let report = from.move_to(&StoreLocation::empty(LocationKind::File).await).await.unwrap();
-    assert_eq!((report.differences(), report.left_behind()), (vec![], vec![(Section::Ahead, 1)]));
+    let report = from.copy_to(&StoreLocation::create_empty(LocationKind::File).await).await.unwrap();
+    assert_eq!(
+        (report.differing_tables(), report.uncopied_rows()),
+        (vec![], vec![(TableKind::UnknownTenantRules, 1)])
+    );
 }

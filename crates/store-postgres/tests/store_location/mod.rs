@@ -8,15 +8,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store::store_copy::Movable;
-use pointsman_store_conformance::moving::{self, Refusal};
+use pointsman_store::store_copy::CopyEndpoint;
+use pointsman_store_conformance::copy::{self, LocationOpenError};
 use pointsman_store_postgres::{PgStoreCopy, Postgres};
-use pointsman_store_sqlite::{Sqlite, SqliteMove};
+use pointsman_store_sqlite::{Sqlite, SqliteCopy};
 use tempfile::TempDir;
 
 use crate::common::test_database::TestDatabase;
 
-pub(crate) type CopyHarness = moving::Movers<StoreLocation>;
+pub(crate) type CopyHarness = copy::CopyingHarness<StoreLocation>;
 
 /// The kind of a location.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub(crate) enum StoreLocation {
 impl StoreLocation {
     /// A new database, for state that other tests must not find.
     pub(crate) fn own_database() -> Self {
-        Self::Database(pointsman_testing::shared().unwrap().create_database().unwrap(), None)
+        Self::Database(pointsman_testing::shared_postgres().unwrap().create_database().unwrap(), None)
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -48,12 +48,12 @@ impl StoreLocation {
 }
 
 #[async_trait]
-impl moving::Lair for StoreLocation {
+impl copy::StoreLocation for StoreLocation {
     type Kind = LocationKind;
-    const HERE: LocationKind = LocationKind::Database;
-    const ELSEWHERE: LocationKind = LocationKind::File;
+    const TESTED_KIND: LocationKind = LocationKind::Database;
+    const OTHER_KIND: LocationKind = LocationKind::File;
 
-    async fn empty(kind: LocationKind) -> Self {
+    async fn create_empty(kind: LocationKind) -> Self {
         match kind {
             LocationKind::File => {
                 let folder = tempfile::tempdir().unwrap();
@@ -66,23 +66,23 @@ impl moving::Lair for StoreLocation {
         }
     }
 
-    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, Refusal> {
+    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, LocationOpenError> {
         Ok(match self {
             Self::File(path, _) => Arc::new(Sqlite::open(path, now)?),
             Self::Database(url, _) => Arc::new(Postgres::open(url, now).await?),
         })
     }
 
-    fn try_source(&self) -> Result<Box<dyn Movable>, Refusal> {
+    fn try_open_source(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
-            Self::File(path, _) => Box::new(SqliteMove::source(path)?),
+            Self::File(path, _) => Box::new(SqliteCopy::open_source(path)?),
             Self::Database(url, _) => Box::new(PgStoreCopy::source(url)?),
         })
     }
 
-    fn try_target(&self) -> Result<Box<dyn Movable>, Refusal> {
+    fn try_open_target(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
-            Self::File(path, _) => Box::new(SqliteMove::target(path)?),
+            Self::File(path, _) => Box::new(SqliteCopy::open_target(path)?),
             Self::Database(url, _) => Box::new(PgStoreCopy::target(url)?),
         })
     }

@@ -9,7 +9,7 @@ use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{Journal, JournalQuery, Store, StoreListener, StoreSignal};
 use pointsman_core::{Event, EventId, Timestamp};
 use pointsman_store_postgres::{Postgres, PostgresStore};
-use pointsman_testing::shared;
+use pointsman_testing::shared_postgres;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
@@ -33,12 +33,12 @@ pub(crate) struct TestStore {
 struct LastEventListener(watch::Sender<EventId>);
 
 impl StoreListener for LastEventListener {
-    fn heard(&self, signal: Signal) {
+    fn on_signal(&self, signal: StoreSignal) {
         match signal {
-            StoreSignal::Journal(head) => {
+            StoreSignal::JournalGrew(head) => {
                 self.0.send_replace(head);
             }
-            StoreSignal::Work => {}
+            StoreSignal::TasksReady => {}
         }
     }
 }
@@ -46,13 +46,13 @@ impl StoreListener for LastEventListener {
 impl TestStore {
     /// Opens a node on a new database.
     pub(crate) async fn new() -> Self {
-        Self::open(&shared().unwrap().create_database().unwrap()).await
+        Self::open(&shared_postgres().unwrap().create_database().unwrap()).await
     }
 
     pub(crate) async fn open(url: &str) -> Self {
         let store = Postgres::open(url, now()).await.unwrap();
         let (sender, last_event) = watch::channel(EventId::ZERO);
-        store.listen(Arc::new(LastEventListener(sender)));
+        store.add_listener(Arc::new(LastEventListener(sender)));
         Self { url: url.into(), store, last_event }
     }
 
@@ -78,12 +78,12 @@ impl TestStore {
                 limit: 1000,
                 backwards: false,
             };
-            let page = self.store.read(read).await.unwrap();
+            let page = self.store.read_events(read).await.unwrap();
             events.extend(page.events);
-            if page.scanned == after {
+            if page.scanned_up_to == after {
                 return events;
             }
-            after = page.scanned;
+            after = page.scanned_up_to;
         }
     }
 

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str};
-use pointsman_core::nearest;
+use pointsman_core::suggestion;
 
 use super::slot::hash_tag;
 use super::tls::Tls;
@@ -256,7 +256,7 @@ impl UrlParameters {
         let read = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if !KNOWN_PARAMETERS.contains(&name) {
-                return Err(bad_parameter(name, nearest::unknown(name, &KNOWN_PARAMETERS)));
+                return Err(bad_parameter(name, suggestion::describe_unknown_name(name, &KNOWN_PARAMETERS)));
             }
             let value = percent_decode_str(value).decode_utf8();
             let value = value.map_err(|_| bad_parameter(name, "is not UTF-8 once its % are decoded"))?;

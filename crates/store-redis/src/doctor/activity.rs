@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::NodeView;
-use pointsman_store::finding::{Finding, age};
+use pointsman_store::finding::{Finding, format_age};
 use redis::{RedisError, RedisResult};
 use serde::Deserialize;
 
@@ -62,7 +62,7 @@ impl Doctor {
         };
         Ok(vec![match (waiting, live) {
             (0, _) | (_, 1..) => Finding::ok("outbox", found),
-            (_, 0) => Finding::warning("outbox", found).advise("Start a node: it takes them."),
+            (_, 0) => Finding::warning("outbox", found).with_advice("Start a node: it takes them."),
         }])
     }
 
@@ -73,7 +73,7 @@ impl Doctor {
             Err(error) if is_wrong_type(&error) => {
                 let key = String::from_utf8_lossy(&key);
                 Ok(Err(Finding::fault(what, format!("{key} is not a list: another application wrote it"))
-                    .advise("Rename it: no event that is left in a list is journaled meanwhile.")))
+                    .with_advice("Rename it: no event that is left in a list is journaled meanwhile.")))
             }
             length => length.map(Ok),
         }
@@ -148,7 +148,7 @@ impl Doctor {
             "Look at them: {call} LRANGE {key} 0 9. Each has a line that tells what was wrong, and then what was left. \
              When you have seen to them: {call} DEL {key}"
         );
-        Ok(vec![Finding::warning("set aside", describe_set_aside(count, newest)).advise(advice)])
+        Ok(vec![Finding::warning("set aside", describe_set_aside(count, newest)).with_advice(advice)])
     }
 }
 
@@ -170,7 +170,7 @@ fn describe_set_aside(count: u64, newest: Option<SetAsideHeader>) -> String {
 
 fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     let here = nodes.iter().filter(|node| !node.gone);
-    let silence = |node: &NodeView| now.since(node.heard).as_secs_f64();
+    let silence = |node: &NodeView| now.duration_since(node.last_heartbeat_at).as_secs_f64();
     let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > NODE_SILENT_SECS);
     let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
     let told = match live.len() {
@@ -180,9 +180,11 @@ fn nodes_finding(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     let finding = match silent.is_empty() {
         true => Finding::ok("nodes", told),
         false => {
-            let names: Vec<String> =
-                silent.iter().map(|node| format!("{} for {}", node.name, age(silence(node)))).collect();
-            Finding::warning("nodes", format!("{told}; {}", list_first("silent", &names))).advise(
+            let names: Vec<String> = silent
+                .iter()
+                .map(|node| format!("{} for {}", node.name, format_age(silence(node))))
+                .collect();
+            Finding::warning("nodes", format!("{told}; {}", list_first("silent", &names))).with_advice(
                 "If it was killed: what it ran goes to the others, or to the next node that starts. If it runs: see its \
                  log, and its clock.",
             )
@@ -197,7 +199,7 @@ fn workers_finding(dead: &[String]) -> Finding {
         count => {
             let found = list_first(&format!("{count} without a heartbeat"), dead);
             Finding::warning("event workers", found)
-                .advise("A node takes over what they hold within a minute. If none runs, start one.")
+                .with_advice("A node takes over what they hold within a minute. If none runs, start one.")
         }
     }
 }

@@ -35,7 +35,7 @@ impl Doctor {
             let told = format!(
                 "{prefix}{name} is a {found}, and in a store it is a {expected}: another application wrote it"
             );
-            return Ok(vec![Finding::fault("keys", told).advise(USE_ANOTHER_DATABASE)]);
+            return Ok(vec![Finding::fault("keys", told).with_advice(USE_ANOTHER_DATABASE)]);
         }
         if ours.iter().any(|((name, _), _)| *name == STORE_STATE_KEY) {
             return Ok(vec![Finding::ok(
@@ -50,12 +50,12 @@ impl Doctor {
                 "nodes are running, but the store is gone, as after FLUSHALL or a start without the append-only \
                  file",
             )
-            .advise("Put a backup of Redis back, or start the nodes again: they begin with an empty store."),
+            .with_advice("Put a backup of Redis back, or start the nodes again: they begin with an empty store."),
             Some(key) => Finding::warning(
                 "keys",
                 format!("there is no store yet, but there are keys of another application, for instance {key:?}"),
             )
-            .advise(USE_ANOTHER_DATABASE),
+            .with_advice(USE_ANOTHER_DATABASE),
         }])
     }
 

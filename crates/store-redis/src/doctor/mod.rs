@@ -90,7 +90,7 @@ async fn run_check(
         }
         Err(_) => {
             let found = format!("check failed: no reply within {} s", CHECK_TIMEOUT.as_secs());
-            findings.push(Finding::fault(name, found).advise("See whether the server answers others."));
+            findings.push(Finding::fault(name, found).with_advice("See whether the server answers others."));
         }
     }
 }
@@ -99,7 +99,7 @@ async fn run_check(
 fn connection_finding(name: &'static str, error: &OpenError) -> Finding {
     let told = error.to_string();
     match told.rsplit_once("; ") {
-        Some((wrong, advice)) => Finding::fault(name, wrong).advise(capitalize(advice)),
+        Some((wrong, advice)) => Finding::fault(name, wrong).with_advice(capitalize(advice)),
         None => Finding::fault(name, told),
     }
 }

@@ -93,7 +93,7 @@ fn orphaned_objects_finding(strays: &ObjectNames, command: &str) -> Finding {
         count => format!("{count} objects have events that no node looks at"),
     };
     let again = if names.len() > MAX_QUEUED_PER_COMMAND { ", and look again" } else { "" };
-    Finding::warning("not in line", list_first(&count, &names)).advise(format!(
+    Finding::warning("not in line", list_first(&count, &names)).with_advice(format!(
         "Whoever pushes events pushes the object's name to objects.with.events, too. If these are Pointsman's, do that \
          for them{again}: {command}"
     ))

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use pointsman_store::finding::{Finding, clock};
+use pointsman_store::finding::{Finding, check_clock_offset};
 use redis::RedisResult;
 
 use super::{CheckResult, Doctor};
@@ -30,14 +30,14 @@ impl Doctor {
         let way_ms = way.as_secs_f64() * 1000.0;
         let found = format!("{}, {encrypted}, {way_ms:.1} ms round trip", self.endpoint);
         if !self.endpoint.is_encrypted() && !near {
-            return Finding::warning("connection", found).advise(
+            return Finding::warning("connection", found).with_advice(
                 "Whoever is on the way can read it. Give the server a certificate (tls-port), and let the URL begin with \
                  rediss.",
             );
         }
         if way > SLOW_ROUND_TRIP {
             return Finding::warning("connection", found)
-                .advise("Every commit takes that long a few times. Run the nodes near the server.");
+                .with_advice("Every commit takes that long a few times. Run the nodes near the server.");
         }
         Finding::ok("connection", found)
     }
@@ -66,12 +66,12 @@ impl Doctor {
         let found = format!("{} in the URL, which lead to {}", leads.len(), places.join(" and to "));
         let finding = match (astray.is_empty(), places.len(), leads.len()) {
             (false, ..) => Finding::warning("hosts", astray.join("; "))
-                .advise("Others are asked instead. See to it, or take it out of the URL."),
+                .with_advice("Others are asked instead. See to it, or take it out of the URL."),
             (true, 0 | 1, 1) => Finding::warning("hosts", "the URL names only one")
-                .advise("While that one is gone, the server cannot be found: name the others, too."),
+                .with_advice("While that one is gone, the server cannot be found: name the others, too."),
             (true, 0 | 1, _) => Finding::ok("hosts", found),
             (true, ..) => Finding::warning("hosts", found)
-                .advise("They do not agree; after a failover that lasts a moment. Look again."),
+                .with_advice("They do not agree; after a failover that lasts a moment. Look again."),
         };
         Ok(vec![finding])
     }
@@ -81,7 +81,7 @@ impl Doctor {
         let (seconds, micros): (f64, f64) = redis::cmd("TIME").query_async(&mut self.connection()).await?;
         let took = begun.elapsed().as_secs_f64();
         let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Ok(vec![clock(seconds + micros / 1e6 - before, took)])
+        Ok(vec![check_clock_offset(seconds + micros / 1e6 - before, took)])
     }
 }
 

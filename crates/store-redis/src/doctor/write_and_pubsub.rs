@@ -29,7 +29,7 @@ impl Doctor {
             Ok(took) => {
                 let found = format!("acknowledged after {:.1} ms", took.as_secs_f64() * 1000.0);
                 match took > SLOW_WRITE {
-                    true => Finding::warning("writing", found).advise(
+                    true => Finding::warning("writing", found).with_advice(
                         "Every commit takes that long. Give Redis a faster disk, or less to share it with.",
                     ),
                     false => Finding::ok("writing", found),
@@ -45,7 +45,7 @@ impl Doctor {
                     }
                     Some(_) | None => "See Redis's log.",
                 };
-                Finding::fault("writing", format!("refused: {}", error_reason(&error))).advise(advice)
+                Finding::fault("writing", format!("refused: {}", error_reason(&error))).with_advice(advice)
             }
         };
         Ok(vec![finding])
@@ -76,7 +76,7 @@ impl Doctor {
         let finding = match self.receive_published_message().await {
             Ok(()) => Finding::ok("listening", "nodes can wake each other"),
             Err(why) => Finding::warning("listening", why)
-                .advise("Nodes find new work by looking now and then meanwhile. Give the user the rights to PUBLISH and \
+                .with_advice("Nodes find new work by looking now and then meanwhile. Give the user the rights to PUBLISH and \
                          SUBSCRIBE (ACL SETUSER … &* +@pubsub)."),
         };
         Ok(vec![finding])

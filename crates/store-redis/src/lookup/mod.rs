@@ -6,10 +6,10 @@ mod tasks;
 pub(crate) use registry::{StoredChain, StoredHandler, parse_number};
 pub(crate) use tasks::bucket_of_task;
 
-use pointsman_core::task::Realm;
+use pointsman_core::task::TaskIdNamespace;
 use pointsman_core::{EventId, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::Object;
+use pointsman_store::row::ObjectRow;
 
 use crate::keys::{Table, object_field, object_name};
 use crate::overlay::{CacheFetch, TransactionOverlay};
@@ -26,8 +26,8 @@ impl TransactionOverlay {
         text.parse().map_err(Fault::damaged)
     }
 
-    pub(crate) fn read_task_id_namespace(&self) -> Result<Realm> {
-        self.read_number("realm").map(Realm)
+    pub(crate) fn read_task_id_namespace(&self) -> Result<TaskIdNamespace> {
+        self.read_number("realm").map(TaskIdNamespace)
     }
 
     pub(crate) fn read_journaled_event(&self, id: EventId) -> Result<Option<JournaledEvent>> {
@@ -40,7 +40,7 @@ impl TransactionOverlay {
     }
 
     /// Reads an object. One that had events before the store existed has only its last event id.
-    pub(crate) fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
+    pub(crate) fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
         let field = object_field(tenant, key);
         if let Some(object) = self.with_cached_row(&Table::Objects, &field, rows::decode_object) {
             return object.map(Some);
@@ -59,7 +59,7 @@ impl TransactionOverlay {
         }
         // Other applications write this key, too. An invalid id is ignored.
         let last = std::str::from_utf8(&last).ok().and_then(|last| last.parse().ok());
-        Ok(last.map(|last| Object { number: 0, last, sent: vec![] }))
+        Ok(last.map(|last| ObjectRow { number: 0, last_event: last, last_sent: vec![] }))
     }
 }
 

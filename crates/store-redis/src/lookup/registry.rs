@@ -1,11 +1,13 @@
 //! Queues, handlers, rules, nodes, chains and orders.
 
 use pointsman_core::chain::{Chain, ChainState, OrderKey};
-use pointsman_core::limit::Pace;
+use pointsman_core::limit::LimiterState;
 use pointsman_core::store::{NodeId, NodeView};
 use pointsman_core::{HandlerDef, HandlerName, Rule, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Counts, HandlerId, HandlerRow, Known, Numbered, Phase, QueueId, QueueRow};
+use pointsman_store::row::{
+    ChainRow, HandlerId, HandlerRow, OrderRow, QueueCounts, QueueId, QueueRow, TaskPhase,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{Member, decimal_field, decode_member_i64};
@@ -64,7 +66,7 @@ impl TransactionOverlay {
         row.map(|row| rows::decode_queue(id, &row, self.read_queue_counts(id)?)).transpose()
     }
 
-    fn read_queue_counts(&self, id: QueueId) -> Result<Counts> {
+    fn read_queue_counts(&self, id: QueueId) -> Result<QueueCounts> {
         let row = self.read_row(Table::QueueCounts, decimal_field(id))?;
         Ok(row.map(|row| rows::decode_counts(&row)).transpose()?.unwrap_or_default())
     }
@@ -81,7 +83,7 @@ impl TransactionOverlay {
         self.read_row(Table::Handlers, id.to_string())?.map(|row| rows::decode_json(&row)).transpose()
     }
 
-    pub(crate) fn read_rate_limiter(&self, id: HandlerId) -> Result<Pace> {
+    pub(crate) fn read_rate_limiter(&self, id: HandlerId) -> Result<LimiterState> {
         let row = self.read_row(Table::RateLimiters, id.to_string())?;
         Ok(row.map(|row| rows::decode_json(&row)).transpose()?.unwrap_or_default())
     }
@@ -90,7 +92,7 @@ impl TransactionOverlay {
         self.fetch(vec![CacheFetch::Table(Table::Handlers), CacheFetch::Table(Table::RateLimiters)])?;
         let handler = |(id, row): (HandlerId, Bytes)| {
             let StoredHandler { def, defined } = rows::decode_json(&row)?;
-            Ok(HandlerRow { id, def, defined, pace: self.read_rate_limiter(id)? })
+            Ok(HandlerRow { id, def, is_defined: defined, limiter_state: self.read_rate_limiter(id)? })
         };
         self.read_numbered_rows(Table::Handlers)?.into_iter().map(handler).collect()
     }
@@ -102,7 +104,7 @@ impl TransactionOverlay {
             rows.iter().map(|(_, row)| rows::decode_json(row)).collect::<Result<_>>()?;
         let tenant = |rule: &Rule| rule.tenant.as_ref().map_or(String::new(), |tenant| tenant.to_string());
         rules.sort_by_cached_key(|rule| {
-            (rule.place.space(), rule.place.name().to_string(), tenant(rule), rule.kind.as_str())
+            (rule.scope.kind_name(), rule.scope.name().to_string(), tenant(rule), rule.kind.as_str())
         });
         Ok(rules)
     }
@@ -142,28 +144,28 @@ impl TransactionOverlay {
     }
 
     /// Reads all chains, sorted by path.
-    pub(crate) fn read_chains(&self) -> Result<Vec<Known>> {
+    pub(crate) fn read_chains(&self) -> Result<Vec<ChainRow>> {
         let rows = self.read_table(Table::Chains)?;
         let known = |row: &Bytes| {
             let StoredChain { chain, defined, state } = rows::decode_json(row)?;
-            Ok(Known { chain, defined, state })
+            Ok(ChainRow { chain, is_defined: defined, state })
         };
-        let mut chains: Vec<Known> = rows.iter().map(|(_, row)| known(row)).collect::<Result<_>>()?;
+        let mut chains: Vec<ChainRow> = rows.iter().map(|(_, row)| known(row)).collect::<Result<_>>()?;
         chains.sort_by(|a, b| a.path().as_str().cmp(b.path().as_str()));
         Ok(chains)
     }
 
-    pub(crate) fn read_order(&self, n: i64) -> Result<Option<Numbered>> {
+    pub(crate) fn read_order(&self, n: i64) -> Result<Option<OrderRow>> {
         let Some(row) = self.read_row(Table::Orders, n.to_string())? else { return Ok(None) };
         let mut found = rows::decode_order(n, &row)?;
         if let Some(task) = found.order.task {
-            found.order.running =
-                self.read_active_task(task)?.is_some_and(|live| live.phase == Phase::Locked);
+            found.order.step_running =
+                self.read_active_task(task)?.is_some_and(|live| live.phase == TaskPhase::Locked);
         }
         Ok(Some(found))
     }
 
-    pub(crate) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+    pub(crate) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
         match self.read_row(Table::OrderNumbers, order_field(tenant, key))? {
             Some(n) => self.read_order(parse_number(&n)?),
             None => Ok(None),

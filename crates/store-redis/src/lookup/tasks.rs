@@ -2,12 +2,14 @@
 
 use std::ops::Bound;
 
-use pointsman_core::store::MOST_ATTEMPTS;
+use pointsman_core::store::MAX_LISTED_ATTEMPTS;
 use pointsman_core::task::{Attempt, Task};
 use pointsman_core::{TaskId, TaskSeq};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Live, Past};
-use pointsman_store::views::{LiveNames, has_ended, task_of_live, task_of_past, with_success};
+use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow};
+use pointsman_store::views::{
+    ActiveTaskNames, add_success_attempt, is_halted_or_missing, task_from_active_row, task_from_archived_row,
+};
 
 use crate::codec::{MemberBuilder, decode_member_i64};
 use crate::keys::{Index, TASKS_PER_BUCKET, Table, active_task_row, bucket_and_field};
@@ -15,13 +17,13 @@ use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay};
 use crate::rows;
 
 impl TransactionOverlay {
-    pub(crate) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
+    pub(crate) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
         let (table, field) = active_task_row(seq);
         let row = self.read_row(table, field)?;
         row.map(|bytes| rows::decode_active_task(&bytes)).transpose()
     }
 
-    pub(crate) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<Past>> {
+    pub(crate) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
         let (bucket, field) = bucket_and_field(seq);
         self.read_row(Table::ArchivedTasks(bucket), field)?
             .map(|bytes| rows::decode_archived_task(&bytes))
@@ -29,7 +31,10 @@ impl TransactionOverlay {
     }
 
     /// Reads the active ones of these tasks in one round trip.
-    pub(crate) fn read_active_tasks(&self, seqs: impl IntoIterator<Item = TaskSeq>) -> Result<Vec<Live>> {
+    pub(crate) fn read_active_tasks(
+        &self,
+        seqs: impl IntoIterator<Item = TaskSeq>,
+    ) -> Result<Vec<ActiveTaskRow>> {
         let seqs: Vec<TaskSeq> = seqs.into_iter().collect();
         self.prefetch_active_tasks(&seqs)?;
         let mut found = Vec::with_capacity(seqs.len());
@@ -68,9 +73,9 @@ impl TransactionOverlay {
     }
 
     /// Reads all archived tasks of a bucket, sorted by number.
-    pub(crate) fn read_archived_bucket(&self, bucket: i64) -> Result<Vec<Past>> {
+    pub(crate) fn read_archived_bucket(&self, bucket: i64) -> Result<Vec<ArchivedTaskRow>> {
         let rows = self.read_table(Table::ArchivedTasks(bucket))?;
-        let mut tasks: Vec<Past> =
+        let mut tasks: Vec<ArchivedTaskRow> =
             rows.iter().map(|(_, row)| rows::decode_archived_task(row)).collect::<Result<_>>()?;
         tasks.sort_unstable_by_key(|past| past.seq);
         Ok(tasks)
@@ -95,8 +100,8 @@ impl TransactionOverlay {
         };
         let Some(mut task) = found else { return Ok(None) };
         let mut attempts = self.read_attempts(seq)?;
-        attempts.drain(..attempts.len().saturating_sub(MOST_ATTEMPTS));
-        task.attempts = with_success(&task, attempts);
+        attempts.drain(..attempts.len().saturating_sub(MAX_LISTED_ATTEMPTS));
+        task.attempts = add_success_attempt(&task, attempts);
         Ok(Some(task))
     }
 
@@ -110,7 +115,7 @@ impl TransactionOverlay {
     }
 
     /// Builds the public view of an active task, without its attempts.
-    pub(crate) fn active_task_view(&self, live: Live) -> Result<Task> {
+    pub(crate) fn active_task_view(&self, live: ActiveTaskRow) -> Result<Task> {
         let (handler, queue) = self.read_queue_with_handler(live.queue)?;
         let event = match live.event {
             Some(id) => {
@@ -124,17 +129,17 @@ impl TransactionOverlay {
             Some(n) => self.read_order(n)?.map(|found| found.order.key.to_string()),
             None => None,
         };
-        let mut names = LiveNames::new((handler, queue.tenant), &queue.of, event, order);
-        if has_ended(&live) {
+        let mut names = ActiveTaskNames::new((handler, queue.tenant), &queue.kind, event, order);
+        if is_halted_or_missing(&live) {
             names.finished_at = self.read_attempts(live.seq)?.iter().map(|attempt| attempt.ended_at).max();
         }
-        task_of_live(live, names, self.read_task_id_namespace()?)
+        task_from_active_row(live, names, self.read_task_id_namespace()?)
     }
 
     /// Builds the public view of an archived task.
-    pub(crate) fn archived_task_view(&self, past: Past) -> Result<Task> {
+    pub(crate) fn archived_task_view(&self, past: ArchivedTaskRow) -> Result<Task> {
         let (handler, queue) = self.read_queue_with_handler(past.queue)?;
-        task_of_past(past, handler, queue.tenant, self.read_task_id_namespace()?)
+        task_from_archived_row(past, handler, queue.tenant, self.read_task_id_namespace()?)
     }
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pointsman_core::outage::Outage;
-use pointsman_store::tables::Foreseen;
-use pointsman_store::{Asked, Place, State, Writer};
+use pointsman_core::outage::OutageTracker;
+use pointsman_store::tables::ReadSet;
+use pointsman_store::{JobPosition, JobRequest, Writer, WriterState};
 use redis::aio::MultiplexedConnection;
 use tokio::time::sleep;
 
@@ -43,15 +43,17 @@ struct OutboxDrainer {
 pub(crate) async fn drain_forever(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
     let keys = Keys::new(endpoint.prefix());
     let mut drainer = OutboxDrainer { keys, endpoint, writer, workers: vec![], connection: None };
-    let mut outage = Outage::default();
+    let mut outage = OutageTracker::default();
     loop {
         let (drained, now) = (drainer.drain_once().await, Instant::now());
         match drained {
-            Ok(()) if outage.works(now).is_some() => tracing::info!("draining the outbox works again"),
+            Ok(()) if outage.record_success(now).is_some() => {
+                tracing::info!("draining the outbox works again")
+            }
             Ok(()) => {}
             Err(error) => {
                 drainer.connection = None;
-                if outage.failed(now).is_some() {
+                if outage.record_failure(now).is_some() {
                     let error =
                         describe_drain_error(&error, &drainer.keys.with_prefix("objects.with.events"));
                     tracing::warn!(
@@ -75,8 +77,9 @@ impl OutboxDrainer {
         if held.is_empty() {
             return self.wait_for_object().await;
         }
-        let asked = Asked { place: Place::First, with: held, foresee: prefetch_owned_objects };
-        Ok(self.writer.run_asked(asked, |_, _| Ok(())).await?)
+        let asked =
+            JobRequest { position: JobPosition::First, input: held, add_to_read_set: prefetch_owned_objects };
+        Ok(self.writer.run_job(asked, |_, _| Ok(())).await?)
     }
 
     /// Waits for a queued object without removing it: claiming removes it and sets the owner in one step.
@@ -123,8 +126,8 @@ impl OutboxDrainer {
 }
 
 /// Adds owned objects to the read set: the transaction journals their entries before its jobs.
-fn prefetch_owned_objects(held: &OwnedObjects, _: &mut State, foreseen: &mut Foreseen) {
-    foreseen.left.extend(held.iter().cloned());
+fn prefetch_owned_objects(held: &OwnedObjects, _: &mut WriterState, foreseen: &mut ReadSet) {
+    foreseen.claimed_outbox_objects.extend(held.iter().cloned());
 }
 
 /// Scans all keys slowly for objects of dead workers and requeues them, as long as the store is open.

@@ -1,7 +1,7 @@
 //! Parsing and encoding of outbox entries.
 
-use pointsman_core::event::{Context, MAX_DEPTH};
-use pointsman_core::wire::EventBody;
+use pointsman_core::event::{Context, MAX_CAUSE_DEPTH};
+use pointsman_core::event_json::EventBody;
 use pointsman_core::{Cause, EventId, NewEvent, ObjectKey, TaskSeq, Tenant, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ pub(super) fn parse_entry(object: &[u8], entry: &OutboxEntry, now: Timestamp) ->
         true => format!("it is not the JSON of an event: {fault}"),
         false => fault.to_string(),
     })?;
-    let event = body.into_event(now, &Tenant::default()).map_err(|fault| fault.to_string())?;
+    let event = body.into_new_event(now, &Tenant::default()).map_err(|fault| fault.to_string())?;
     let key = object_key_of_name(object, &event.tenant)?;
     match &event.key {
         Some(named) if *named != key => Err(format!("/key: it is {named}, and was left for {key}")),
@@ -39,7 +39,7 @@ fn split_cause(text: &str) -> Result<(Option<Cause>, &str), String> {
     let (told, event) = told.split_once('\n').ok_or("nothing stands behind what caused it")?;
     let numbers: Vec<i64> = told.split(' ').filter_map(|number| number.parse().ok()).collect();
     let [event_id, task, depth] = numbers[..] else { return Err("what caused it cannot be read".into()) };
-    let depth = u16::try_from(depth).ok().filter(|depth| *depth <= MAX_DEPTH);
+    let depth = u16::try_from(depth).ok().filter(|depth| *depth <= MAX_CAUSE_DEPTH);
     let depth = depth.ok_or("too many events that cause each other")?;
     let caused = Some(event_id).filter(|id| *id != 0).map(EventId::from_i64);
     Ok((Some(Cause { event: caused, task: TaskSeq(task), depth }), event))

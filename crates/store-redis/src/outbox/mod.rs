@@ -18,8 +18,8 @@ pub(crate) mod orphaned;
 
 use pointsman_core::{EventId, NewEvent, Timestamp};
 use pointsman_store::error::Result;
-use pointsman_store::tables::Foreseen;
-use pointsman_store::{Room, SetAsideLog, Txn, foresee_emissions};
+use pointsman_store::tables::ReadSet;
+use pointsman_store::{ClaimSlots, SetAsideLog, Txn, add_emissions_to_read_set};
 
 use crate::tables::RedisTables;
 use crate::tables::outbox::{OutboxContents, OutboxRemainder};
@@ -55,7 +55,7 @@ pub(crate) fn journal_outboxes(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
 
 /// Logs entries that were set aside, if the last such line is long enough ago.
 fn log_set_aside(tables: &RedisTables) {
-    let due = tables.set_aside_log.borrow_mut().take_due(std::time::Instant::now());
+    let due = tables.set_aside_log.borrow_mut().take_due_line(std::time::Instant::now());
     if let Some((entries, example)) = due {
         tracing::warn!(
             entries,
@@ -111,16 +111,16 @@ fn prefetch_for_events(
     left: &[(OutboxContents, Vec<ParsedEntry>)],
 ) -> Result<()> {
     let events = left.iter().flat_map(|(_, events)| events).filter_map(|left| left.event.as_ref().ok());
-    let emission = pointsman_core::store::Emission { events: events.cloned().collect(), idempotency: None };
-    let mut foreseen = Foreseen::default();
-    foresee_emissions(&(vec![emission], None), txn.state, &mut foreseen);
+    let emission = pointsman_core::store::EmitBatch { events: events.cloned().collect(), idempotency: None };
+    let mut foreseen = ReadSet::default();
+    add_emissions_to_read_set(&(vec![emission], None), txn.state, &mut foreseen);
     txn.tables.prefetch(&foreseen)
 }
 
 fn journal_entries(txn: &mut Txn<'_, RedisTables>, events: Vec<ParsedEntry>, now: Timestamp) -> Result<()> {
     for ParsedEntry { event, assigned_id } in events {
         if let Ok(event) = event {
-            txn.journal_given(event, assigned_id, &mut Room::default(), now)?;
+            txn.append_event_with_id(event, assigned_id, &mut ClaimSlots::default(), now)?;
         }
     }
     Ok(())
@@ -137,7 +137,7 @@ fn set_aside_headers(
         Ok(_) => String::new(),
         Err(reason) => {
             let object = String::from_utf8_lossy(&found.object);
-            log.add(|| format!("object {object:?}: {reason}"));
+            log.count_entry(|| format!("object {object:?}: {reason}"));
             let told = serde_json::json!({"object": object, "reason": reason, "at": now});
             format!("{told}\n")
         }

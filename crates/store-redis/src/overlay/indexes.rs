@@ -194,7 +194,7 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_testing::Chance;
+    use pointsman_testing::Rng;
 
     use super::super::lane_cache::MAX_CACHED_POSITIONS;
     use super::*;
@@ -273,20 +273,23 @@ mod tests {
     /// Cached positions equal what Redis would return after the pending writes.
     #[test]
     fn cached_lane_matches_redis_after_random_writes() {
-        let mut chance = Chance::new(7);
+        let mut chance = Rng::new(7);
         for _ in 0..200 {
             let (mut indexes, mut sent, mut now) =
                 (IndexOverlay::default(), BTreeSet::new(), BTreeSet::new());
             for _ in 0..300 {
-                let place = chance.below(80) as i64;
-                match chance.below(9) {
+                let place = chance.next_below(80) as i64;
+                match chance.next_below(9) {
                     0..4 => {
                         indexes.add(Index::LanePositions, lane_member(place));
                         now.insert(place);
                     }
                     4..7 => {
-                        let place =
-                            if chance.below(2) == 0 { now.first().copied().unwrap_or(place) } else { place };
+                        let place = if chance.next_below(2) == 0 {
+                            now.first().copied().unwrap_or(place)
+                        } else {
+                            place
+                        };
                         indexes.remove(Index::LanePositions, lane_member(place));
                         now.remove(&place);
                     }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use pointsman_core::store::{Deed, FirePage};
+use pointsman_core::store::{AuditEntry, FirePage};
 use pointsman_core::{ScheduleName, Timestamp};
 use pointsman_store::error::Result;
 
@@ -19,7 +19,7 @@ pub(crate) fn list_audit_entries(
     overlay: &TransactionOverlay,
     before: Option<i64>,
     limit: usize,
-) -> Result<Vec<(i64, Deed)>> {
+) -> Result<Vec<(i64, AuditEntry)>> {
     let fields = decode_strings(
         overlay.connection.execute(args!["HKEYS", overlay.keys.table_key(&Table::AuditEntries)])?,
     )?;
@@ -59,5 +59,5 @@ pub(crate) fn list_fires(
         let row = overlay.read_row(ledger.clone(), field)?;
         fires.extend(row.map(|row| rows::decode_fire(&row)).transpose()?);
     }
-    Ok(FirePage { fires, extent: store_state.extent() })
+    Ok(FirePage { fires, journal_range: store_state.extent() })
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use pointsman_core::journal::{Extent, Page};
-use pointsman_core::store::{EventView, MOST_CAUSED, ObjectView, Read};
+use pointsman_core::journal::{EventPage, JournalRange};
+use pointsman_core::store::{EventView, JournalQuery, MAX_CAUSED_EVENTS, ObjectView};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::views::{JournalPage, PAGE_BYTES, object_view};
+use pointsman_store::views::{JournalPageBuilder, MAX_PAGE_BYTES, build_object_view};
 use redis::Value;
 
 use super::{ChunkSize, tasks};
@@ -22,7 +22,7 @@ use crate::store_state::StoreState;
 /// Reads a page of the journal. Writes of peers do not make it inconsistent: events never change, and new ones follow the
 /// head that was read first. But events expire, and if the expiry position enters the page meanwhile, it may have gaps. So
 /// the position is read again after each chunk.
-pub(crate) fn read_page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
+pub(crate) fn read_page(reader: &SnapshotReader, read: &JournalQuery) -> Result<EventPage> {
     for _ in 0..MAX_OPTIMISTIC_ATTEMPTS {
         if let Some(page) = try_read_page(&reader.overlay, read)? {
             return Ok(page);
@@ -34,7 +34,7 @@ pub(crate) fn read_page(reader: &SnapshotReader, read: &Read) -> Result<Page> {
 }
 
 /// Reads a page; `None` if some of it expired meanwhile.
-fn try_read_page(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Page>> {
+fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Option<EventPage>> {
     let mut chunk = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
     let piece = |after, until, chunk: ChunkSize| {
@@ -44,22 +44,22 @@ fn try_read_page(overlay: &TransactionOverlay, read: &Read) -> Result<Option<Pag
         [read_store_state_command(overlay), piece(after, until, chunk), read_store_state_command(overlay)];
     let mut answers = overlay.connection.execute_all(&first)?.into_iter();
     let store_state = decode_store_state(answers.next().unwrap_or(Value::Nil))?;
-    let mut page = JournalPage::new(read, store_state.extent());
-    let (low, high) = page.range();
+    let mut page = JournalPageBuilder::new(read, store_state.extent());
+    let (low, high) = page.id_range();
     loop {
         let found = decode_journal_entries(answers.next().unwrap_or(Value::Nil))?;
-        if decode_store_state(answers.next().unwrap_or(Value::Nil))?.counters.forgotten > low {
+        if decode_store_state(answers.next().unwrap_or(Value::Nil))?.counters.expired_up_to > low {
             return Ok(None);
         }
         for (id, row) in &found {
             (after, until) = if read.backwards { (after, preceding_id(*id)) } else { (*id, until) };
-            if *id > low && *id <= high && !page.take(rows::decode_event(*id, row)?.event) {
-                return Ok(Some(page.page()));
+            if *id > low && *id <= high && !page.push_event(rows::decode_event(*id, row)?.event) {
+                return Ok(Some(page.into_page()));
             }
         }
         (after, until) = (after.max(low), until.min(high));
         if found.len() < chunk.rows() || after >= until {
-            return Ok(Some(page.page()));
+            return Ok(Some(page.into_page()));
         }
         chunk = chunk.next_after(found.iter().map(|(_, row)| row.len()).sum());
         answers = overlay
@@ -94,19 +94,19 @@ pub(crate) fn read_event_view(
     id: EventId,
 ) -> Result<Option<EventView>> {
     let extent = store_state.extent();
-    if id <= extent.forgotten {
+    if id <= extent.expired_up_to {
         return Ok(None);
     }
     let Some(found) = overlay.read_journaled_event(id)? else { return Ok(None) };
     let tasks = tasks::read_tasks_with_attempts(overlay, &list_tasks_of_event(overlay, id)?)?;
     let caused = read_caused_events(overlay, id)?;
-    Ok(Some(EventView { event: Arc::new(found.event), tasks, caused, extent }))
+    Ok(Some(EventView { event: Arc::new(found.event), tasks, caused_events: caused, journal_range: extent }))
 }
 
 /// Reads the events that an event caused, directly or indirectly, nearest first.
 fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
-    let most = [MOST_CAUSED, PAGE_BYTES].map(|most| to_arg(most.to_string()));
+    let most = [MAX_CAUSED_EVENTS, MAX_PAGE_BYTES].map(|most| to_arg(most.to_string()));
     let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], most.to_vec()].concat();
     let found = decode_journal_entries(
         overlay.connection.execute(script::CAUSED_EVENTS.call_command(keys, arguments))?,
@@ -140,22 +140,27 @@ pub(crate) fn read_object(
     let extent = store_state.extent();
     let Some(object) = overlay.read_object(tenant, key.as_str())? else { return Ok(None) };
     let mut events: Vec<Arc<Event>> = Vec::new();
-    for row in read_object_chain(overlay, object.last, extent, limit)? {
-        let id = events.last().map_or(Some(object.last), |later| later.prev);
+    for row in read_object_chain(overlay, object.last_event, extent, limit)? {
+        let id = events.last().map_or(Some(object.last_event), |later| later.prev);
         let id = id.ok_or_else(|| Fault::damaged("an event before the first"))?;
         events.push(Arc::new(rows::decode_event(id, &row)?.event));
     }
-    Ok(Some(object_view(object.last, events, tasks::read_object_lanes(overlay, object.number)?, extent)))
+    Ok(Some(build_object_view(
+        object.last_event,
+        events,
+        tasks::read_object_lanes(overlay, object.number)?,
+        extent,
+    )))
 }
 
 fn read_object_chain(
     overlay: &TransactionOverlay,
     last: EventId,
-    extent: Extent,
+    extent: JournalRange,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    let (last, forgotten) = (last.to_string(), extent.forgotten.to_string());
-    let arguments = args![last, forgotten, limit.to_string(), PAGE_BYTES.to_string()];
+    let (last, forgotten) = (last.to_string(), extent.expired_up_to.to_string());
+    let arguments = args![last, forgotten, limit.to_string(), MAX_PAGE_BYTES.to_string()];
     decode_strings(
         overlay
             .connection

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use pointsman_core::store::{TaskFilter, TaskPage};
-use pointsman_core::task::{QueueOf, Realm, Task, TaskSeq};
+use pointsman_core::task::{QueueSubject, Task, TaskIdNamespace, TaskSeq};
 use pointsman_store::error::Result;
-use pointsman_store::row::Live;
+use pointsman_store::row::ActiveTaskRow;
 use pointsman_store::views::{
-    LiveNames, LiveRows, PastRows, TaskPaging, few_tasks, matches, rows_wanted, task_of_live, task_of_past,
+    ActiveRowFilter, ActiveTaskNames, ArchivedRowFilter, TaskPageBuilder, choose_row_filters, page_of_tasks,
+    task_from_active_row, task_from_archived_row, task_matches,
 };
 
 use super::journal::list_tasks_of_event;
@@ -31,22 +32,22 @@ pub(crate) fn list_tasks(
 ) -> Result<TaskPage> {
     if let Some(event) = filter.event {
         let tasks = read_tasks_without_attempts(overlay, &list_tasks_of_event(overlay, event)?)?;
-        return Ok(few_tasks(tasks, filter, before, limit, store_state.extent()));
+        return Ok(page_of_tasks(tasks, filter, before, limit, store_state.extent()));
     }
     let mut list = TaskListing::new(overlay, store_state, filter, before, limit)?;
-    let mut page = TaskPaging::new(filter, limit, store_state.extent());
+    let mut page = TaskPageBuilder::new(filter, limit, store_state.extent());
     while let Some(task) = list.next_task()? {
-        if !page.take(task) {
-            return Ok(page.page(list.has_more()?));
+        if !page.push_task(task) {
+            return Ok(page.into_page(list.has_more()?));
         }
     }
-    Ok(page.page(false))
+    Ok(page.into_page(false))
 }
 
 /// A task of the listing. An active one has its type and key only after they were resolved.
 struct ListedTask {
     task: Task,
-    row_without_names: Option<Live>,
+    row_without_names: Option<ActiveTaskRow>,
 }
 
 struct TaskListing<'a> {
@@ -54,7 +55,7 @@ struct TaskListing<'a> {
     /// The filter without type and key, which active rows do not contain.
     name_independent_filter: TaskFilter,
     name_batch: usize,
-    task_id_namespace: Realm,
+    task_id_namespace: TaskIdNamespace,
     names: QueueNameCache,
     rows: [NewestFirstRows; 2],
     found: [VecDeque<ListedTask>; 2],
@@ -68,8 +69,8 @@ impl<'a> TaskListing<'a> {
         before: Option<TaskSeq>,
         limit: usize,
     ) -> Result<Self> {
-        let (unfinished, ended) = rows_wanted(filter, is_source_handler(overlay, filter)?);
-        let newest = store_state.counters.tasks + 1;
+        let (unfinished, ended) = choose_row_filters(filter, is_source_handler(overlay, filter)?);
+        let newest = store_state.counters.last_task + 1;
         let below = before.map_or(newest, |before| before.0.min(newest));
         let rows = [
             NewestFirstRows::new(TaskTable::Active, active_number_source(overlay, unfinished)?, below, limit),
@@ -153,18 +154,18 @@ impl<'a> TaskListing<'a> {
 fn list_active(
     overlay: &TransactionOverlay,
     names: &mut QueueNameCache,
-    task_id_namespace: Realm,
+    task_id_namespace: TaskIdNamespace,
     name_independent_filter: &TaskFilter,
     piece: &[Bytes],
 ) -> Result<VecDeque<ListedTask>> {
     let piece = piece.iter().map(|row| rows::decode_active_task(row));
-    let piece: Vec<Live> = piece.collect::<Result<_>>()?;
+    let piece: Vec<ActiveTaskRow> = piece.collect::<Result<_>>()?;
     names.resolve(overlay, piece.iter().map(|live| live.queue))?;
     let found = piece.into_iter().map(|live| {
         let QueueName { handler, tenant, of } = names.get(live.queue)?;
-        let bare = LiveNames::new((handler.clone(), tenant.clone()), of, None, None);
-        let task = task_of_live(live.clone(), bare, task_id_namespace)?;
-        let row_without_names = matches(name_independent_filter, &task).then_some(live);
+        let bare = ActiveTaskNames::new((handler.clone(), tenant.clone()), of, None, None);
+        let task = task_from_active_row(live.clone(), bare, task_id_namespace)?;
+        let row_without_names = task_matches(name_independent_filter, &task).then_some(live);
         Ok(ListedTask { task, row_without_names })
     });
     found.collect()
@@ -173,36 +174,36 @@ fn list_active(
 fn list_archived(
     overlay: &TransactionOverlay,
     names: &mut QueueNameCache,
-    task_id_namespace: Realm,
+    task_id_namespace: TaskIdNamespace,
     piece: &[Bytes],
 ) -> Result<VecDeque<ListedTask>> {
     let piece = piece.iter().map(|row| rows::decode_archived_task(row)).collect::<Result<Vec<_>>>()?;
     names.resolve(overlay, piece.iter().map(|past| past.queue))?;
     let found = piece.into_iter().map(|past| {
         let QueueName { handler, tenant, .. } = names.get(past.queue)?;
-        let task = task_of_past(past, handler.clone(), tenant.clone(), task_id_namespace)?;
+        let task = task_from_archived_row(past, handler.clone(), tenant.clone(), task_id_namespace)?;
         Ok(ListedTask { task, row_without_names: None })
     });
     found.collect()
 }
 
 /// Returns where the numbers of the requested active tasks are read from.
-fn active_number_source(overlay: &TransactionOverlay, rows: LiveRows) -> Result<TaskNumberSource> {
+fn active_number_source(overlay: &TransactionOverlay, rows: ActiveRowFilter) -> Result<TaskNumberSource> {
     Ok(match rows {
-        LiveRows::All => TaskNumberSource::AllBuckets,
-        LiveRows::Stranded => TaskNumberSource::Indexes(vec![Index::HaltedOrMissingTasks]),
-        LiveRows::Running => TaskNumberSource::Indexes(
+        ActiveRowFilter::All => TaskNumberSource::AllBuckets,
+        ActiveRowFilter::HaltedOrMissing => TaskNumberSource::Indexes(vec![Index::HaltedOrMissingTasks]),
+        ActiveRowFilter::Running => TaskNumberSource::Indexes(
             overlay.list_lease_holders()?.into_iter().map(Index::LockedTasks).collect(),
         ),
     })
 }
 
-fn archived_number_source(rows: PastRows) -> TaskNumberSource {
+fn archived_number_source(rows: ArchivedRowFilter) -> TaskNumberSource {
     match rows {
-        PastRows::All => TaskNumberSource::AllBuckets,
-        PastRows::None => TaskNumberSource::Indexes(vec![]),
-        PastRows::OfSources => TaskNumberSource::Indexes(vec![Index::ArchivedSourceRuns]),
-        PastRows::Failed => TaskNumberSource::Indexes(vec![Index::FailedTasks]),
+        ArchivedRowFilter::All => TaskNumberSource::AllBuckets,
+        ArchivedRowFilter::None => TaskNumberSource::Indexes(vec![]),
+        ArchivedRowFilter::SourceRuns => TaskNumberSource::Indexes(vec![Index::ArchivedSourceRuns]),
+        ArchivedRowFilter::Failed => TaskNumberSource::Indexes(vec![Index::FailedTasks]),
     }
 }
 
@@ -213,9 +214,9 @@ fn is_source_handler(overlay: &TransactionOverlay, filter: &TaskFilter) -> Resul
     let Some(handler) = handlers.iter().find(|handler| handler.def.name == *wanted) else { return Ok(false) };
     let mut queues = overlay.read_queues()?;
     queues.retain(|queue| queue.handler == handler.id);
-    let of_source = |of: &QueueOf| match of {
-        QueueOf::Collection(_) => true,
-        QueueOf::Events | QueueOf::Node { .. } => false,
+    let of_source = |of: &QueueSubject| match of {
+        QueueSubject::Collection(_) => true,
+        QueueSubject::Events | QueueSubject::ChainNode { .. } => false,
     };
-    Ok(!queues.is_empty() && queues.iter().all(|queue| of_source(&queue.of)))
+    Ok(!queues.is_empty() && queues.iter().all(|queue| of_source(&queue.kind)))
 }

@@ -11,14 +11,14 @@ pub(crate) mod orders;
 mod queue_names;
 pub(crate) mod tasks;
 
-use pointsman_store::views::PAGE_BYTES;
+use pointsman_store::views::MAX_PAGE_BYTES;
 
 /// Maximum number of rows of the first chunk.
 const FIRST_CHUNK: usize = 128;
 /// Maximum number of rows of a chunk.
 const MAX_CHUNK: usize = 1024;
 /// Target for the maximum size of a chunk in bytes.
-const MAX_CHUNK_BYTES: usize = PAGE_BYTES / 2;
+const MAX_CHUNK_BYTES: usize = MAX_PAGE_BYTES / 2;
 
 /// Number of rows per fetch: at first the requested limit, then growing unless rows are large.
 #[derive(Clone, Copy, Debug)]

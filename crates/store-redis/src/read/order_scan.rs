@@ -2,14 +2,14 @@
 
 use std::ops::Bound;
 
-use pointsman_core::chain::NodeId;
+use pointsman_core::chain::ChainNodeId;
 use pointsman_core::journal::PathFilter;
 use pointsman_core::order::Order;
 use pointsman_core::store::OrderCursor;
 use pointsman_core::{TaskSeq, Tenant};
 use pointsman_store::error::Result;
-use pointsman_store::row::Numbered;
-use pointsman_store::views::key_range;
+use pointsman_store::row::OrderRow;
+use pointsman_store::views::order_key_range;
 
 use super::ChunkSize;
 use crate::codec::{Member, decimal_field};
@@ -38,7 +38,7 @@ impl<'a> OrderScan<'a> {
         after: Option<&OrderCursor>,
         wanted: usize,
     ) -> Self {
-        let (low, to) = key_range(path);
+        let (low, to) = order_key_range(path);
         let from = match after.map(|after| order_field(&after.tenant, &after.key)) {
             Some(after) if after.as_slice() >= low.as_bytes() => Bound::Excluded(after),
             Some(_) | None => Bound::Included(low.into_bytes().into()),
@@ -88,7 +88,7 @@ fn read_orders(overlay: &TransactionOverlay, numbers: &[i64]) -> Result<Vec<Orde
     for n in numbers {
         let row = overlay.read_row(Table::Orders, n.to_string())?;
         let found = row.map(|row| rows::decode_order(*n, &row)).transpose()?;
-        orders.extend(found.map(|Numbered { order, .. }| order));
+        orders.extend(found.map(|OrderRow { order, .. }| order));
     }
     Ok(orders)
 }
@@ -99,7 +99,7 @@ fn set_running_flags(overlay: &TransactionOverlay, mut orders: Vec<Order>) -> Re
     overlay.prefetch_active_tasks(&tasks)?;
     for order in &mut orders {
         let task = order.task.map_or(Ok(None), |task| overlay.read_active_task(task))?;
-        order.running = task.is_some_and(|live| live.lease().is_some());
+        order.step_running = task.is_some_and(|live| live.lease().is_some());
     }
     Ok(orders)
 }
@@ -117,7 +117,7 @@ impl<'s> OrderNodeScan<'s> {
         Self { overlay, after: Member::new(), chunk: ChunkSize::for_limit(usize::MAX), is_exhausted: false }
     }
 
-    pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<(String, NodeId)>>> {
+    pub(super) fn next_chunk(&mut self) -> Result<Option<Vec<(String, ChainNodeId)>>> {
         if self.is_exhausted {
             return Ok(None);
         }

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pointsman_core::chain::{NodeId, OrderKey};
-use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::chain::{ChainNodeId, OrderKey};
+use pointsman_core::journal::{JournalRange, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
 use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::{Json, TaskId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::Chains;
+use pointsman_store::ChainRegistry;
 use pointsman_store::error::Result;
-use pointsman_store::row::{Live, Phase};
-use pointsman_store::views::{OrderColumns, OrderPaging, StepColumns, Surroundings, chain_view, counts};
+use pointsman_store::row::{ActiveTaskRow, TaskPhase};
+use pointsman_store::views::{
+    OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view, count_order,
+};
 
 use super::order_scan::{OrderNodeScan, OrderScan};
 use super::queue_names::QueueNameCache;
@@ -21,13 +23,13 @@ use crate::overlay::{CacheFetch, TransactionOverlay};
 use crate::store_state::StoreState;
 
 /// Reads chains, rules and the task id namespace, which views of orders and queues need.
-pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<Surroundings> {
+pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<ViewEnvironment> {
     let realm = CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"));
     overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), realm])?;
-    Ok(Surroundings {
-        chains: Chains::of(overlay.read_chains()?),
+    Ok(ViewEnvironment {
+        chains: ChainRegistry::from_rows(overlay.read_chains()?),
         rules: overlay.read_rules()?,
-        realm: overlay.read_task_id_namespace()?,
+        task_id_namespace: overlay.read_task_id_namespace()?,
     })
 }
 
@@ -36,7 +38,7 @@ pub(crate) fn read_order(
     store_state: &StoreState,
     tenant: &Tenant,
     key: &OrderKey,
-) -> Result<Option<(OrderView, Extent)>> {
+) -> Result<Option<(OrderView, JournalRange)>> {
     let Some(found) = overlay.read_order_by_key(tenant, key)? else { return Ok(None) };
     let mut viewer = OrderViewBuilder::new(overlay)?;
     let view = viewer.build_views(vec![found.order])?.pop();
@@ -50,16 +52,16 @@ pub(crate) fn list_orders(
     after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
-    let mut page = OrderPaging::new(limit, store_state.extent());
+    let mut page = OrderPageBuilder::new(limit, store_state.extent());
     let mut viewer = OrderViewBuilder::new(overlay)?;
     // One more than requested shows whether there is a next page.
     let mut walk = OrderScan::new(overlay, path, tenant, after, limit.saturating_add(1));
     while let Some(piece) = walk.next_chunk()? {
-        if !viewer.build_views(piece)?.into_iter().all(|view| page.take(view)) {
+        if !viewer.build_views(piece)?.into_iter().all(|view| page.try_push_order(view)) {
             break;
         }
     }
-    Ok(page.page())
+    Ok(page.into_page())
 }
 
 /// Lists all orders of a path without their values, to limit memory.
@@ -69,7 +71,7 @@ pub(crate) fn list_all_orders(
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, extent: store_state.extent() };
+    let mut page = OrderPage { orders: Vec::new(), next: None, journal_range: store_state.extent() };
     let mut viewer = OrderViewBuilder::new(overlay)?;
     let mut walk = OrderScan::new(overlay, path, tenant, None, usize::MAX);
     while let Some(mut piece) = walk.next_chunk()? {
@@ -82,7 +84,7 @@ pub(crate) fn list_all_orders(
 /// Builds views of orders in chunks.
 struct OrderViewBuilder<'s> {
     overlay: &'s TransactionOverlay,
-    environment: Surroundings,
+    environment: ViewEnvironment,
     names: QueueNameCache,
 }
 
@@ -99,27 +101,27 @@ impl<'s> OrderViewBuilder<'s> {
         self.names.resolve(self.overlay, tasks.iter().flatten().map(|live| live.queue))?;
         let failed = read_halting_tasks(self.overlay, &orders)?;
         let views = orders.into_iter().zip(tasks).map(|(order, task)| {
-            let failed = order.halted_by.and_then(|seq| failed.get(&seq).cloned());
-            let step = StepColumns { failed, ..self.step_columns(task)? };
-            Ok(self.environment.view(order, step))
+            let failed = order.suspended_by_task.and_then(|seq| failed.get(&seq).cloned());
+            let step = StepTaskColumns { failed_task: failed, ..self.step_columns(task)? };
+            Ok(self.environment.order_view(order, step))
         });
         views.collect()
     }
 
-    fn step_columns(&self, task: Option<Live>) -> Result<StepColumns> {
-        let Some(live) = task else { return Ok(StepColumns::default()) };
-        Ok(StepColumns {
+    fn step_columns(&self, task: Option<ActiveTaskRow>) -> Result<StepTaskColumns> {
+        let Some(live) = task else { return Ok(StepTaskColumns::default()) };
+        Ok(StepTaskColumns {
             phase: Some(live.phase),
-            due: Some(live.due()),
+            due: Some(live.due_time()),
             retries: live.life.retries.into(),
             handler: Some(self.names.get(live.queue)?.handler.clone()),
-            failed: None,
+            failed_task: None,
         })
     }
 }
 
 /// Reads the task of an order's current step.
-fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<Live>> {
+fn read_step_task(overlay: &TransactionOverlay, order: &Order) -> Result<Option<ActiveTaskRow>> {
     order.task.map_or(Ok(None), |task| overlay.read_active_task(task))
 }
 
@@ -128,7 +130,7 @@ fn read_halting_tasks(
     overlay: &TransactionOverlay,
     orders: &[Order],
 ) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
-    let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.halted_by).collect();
+    let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.suspended_by_task).collect();
     let tasks = read_tasks_without_attempts(overlay, &seqs)?;
     Ok(tasks.into_iter().map(|task| (task.seq, (task.id, task.error))).collect())
 }
@@ -139,37 +141,37 @@ pub(crate) fn read_statistics(
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
-) -> Result<(OrderStatistics, Extent)> {
+) -> Result<(OrderStatistics, JournalRange)> {
     let mut sum = OrderStatistics::default();
     let mut walk = OrderScan::new(overlay, path, tenant, None, usize::MAX);
     while let Some(piece) = walk.next_chunk()? {
         for order in piece {
             let task = read_step_task(overlay, &order)?;
-            sum.add(&counts(statistics_columns(&order, task.as_ref()), now));
+            sum.add(&count_order(statistics_columns(&order, task.as_ref()), now));
         }
     }
     Ok((sum, store_state.extent()))
 }
 
 /// Returns the columns of an order that statistics use.
-fn statistics_columns(order: &Order, task: Option<&Live>) -> OrderColumns {
-    let waits = |live: &Live| live.phase.code() <= Phase::Ready.code();
-    OrderColumns {
-        started: order.started.is_some(),
-        planned: order.planned,
-        suspended: order.suspended,
+fn statistics_columns(order: &Order, task: Option<&ActiveTaskRow>) -> OrderStatisticsColumns {
+    let waits = |live: &ActiveTaskRow| live.phase.code() <= TaskPhase::Ready.code();
+    OrderStatisticsColumns {
+        is_started: order.started_at.is_some(),
+        planned_at: order.planned_at,
+        is_suspended: order.suspended,
         has_task: order.task.is_some(),
-        runs: task.is_some_and(|live| live.phase == Phase::Locked),
-        set_back: task.is_some_and(|live| live.life.retries > 0 && waits(live)),
+        is_running: task.is_some_and(|live| live.phase == TaskPhase::Locked),
+        is_retrying: task.is_some_and(|live| live.life.retries > 0 && waits(live)),
     }
 }
 
 pub(crate) fn list_chains(
     overlay: &TransactionOverlay,
     store_state: &StoreState,
-) -> Result<(Vec<ChainView>, Extent)> {
+) -> Result<(Vec<ChainView>, JournalRange)> {
     let known = overlay.read_chains()?;
-    let mut orders: HashMap<String, BTreeMap<NodeId, u64>> = HashMap::new();
+    let mut orders: HashMap<String, BTreeMap<ChainNodeId, u64>> = HashMap::new();
     let mut nodes = OrderNodeScan::new(overlay);
     while let Some(piece) = nodes.next_chunk()? {
         for (path, node) in piece {
@@ -178,7 +180,7 @@ pub(crate) fn list_chains(
     }
     let views = known.into_iter().filter_map(|known| {
         let orders = orders.remove(known.path().as_str()).unwrap_or_default();
-        chain_view(known, orders.into_iter().collect())
+        build_chain_view(known, orders.into_iter().collect())
     });
     Ok((views.collect(), store_state.extent()))
 }

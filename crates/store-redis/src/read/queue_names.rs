@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pointsman_core::task::QueueOf;
+use pointsman_core::task::QueueSubject;
 use pointsman_core::{HandlerName, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::QueueId;
@@ -16,7 +16,7 @@ use crate::overlay::{CacheFetch, TransactionOverlay};
 pub(super) struct QueueName {
     pub(super) handler: HandlerName,
     pub(super) tenant: Tenant,
-    pub(super) of: QueueOf,
+    pub(super) of: QueueSubject,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl QueueNameCache {
         prefetch_queues_and_handlers(overlay, &unknown)?;
         for id in unknown {
             let (handler, queue) = overlay.read_queue_with_handler(id)?;
-            self.0.insert(id, QueueName { handler, tenant: queue.tenant, of: queue.of });
+            self.0.insert(id, QueueName { handler, tenant: queue.tenant, of: queue.kind });
         }
         Ok(())
     }

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use pointsman_core::store::{LaneView, LogPage, QueueView, StoredLine};
+use pointsman_core::store::{LaneView, LogPage, QueueView, StoredLogLine};
 use pointsman_core::task::{LogLine, Task, TaskId, TaskSeq};
 use pointsman_core::{HandlerName, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Counts, HandlerId, Live, ObjectNumber, Past, QueueId, QueueRow};
-use pointsman_store::tables::seq_of;
-use pointsman_store::views::{LANES_READ, LOG_BYTES, has_ended};
+use pointsman_store::row::{
+    ActiveTaskRow, ArchivedTaskRow, HandlerId, ObjectNumber, QueueCounts, QueueId, QueueRow,
+};
+use pointsman_store::tables::decode_task_seq;
+use pointsman_store::views::{LANES_TO_READ, MAX_LOG_PAGE_BYTES, is_halted_or_missing};
 
 use super::{ChunkSize, orders, queue_names};
 use crate::codec::{Member, MemberBuilder, decimal_field, decode_member_i64};
@@ -22,7 +24,7 @@ use crate::script;
 
 /// Reads a task by its full public id: the uuid alone does not match.
 pub(crate) fn read_task(overlay: &TransactionOverlay, id: &TaskId) -> Result<Option<Task>> {
-    let Some(seq) = seq_of(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
+    let Some(seq) = decode_task_seq(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
     Ok(read_tasks_with_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id))
 }
 
@@ -57,9 +59,9 @@ pub(super) fn read_tasks_without_attempts(
 
 /// Reads the first non-empty lanes of an object.
 pub(super) fn read_object_lanes(overlay: &TransactionOverlay, object: ObjectNumber) -> Result<Vec<LaneView>> {
-    let Some(all) = pointsman_store::lanes_of(object) else { return Ok(vec![]) };
+    let Some(all) = pointsman_store::lane_range_of_object(object) else { return Ok(vec![]) };
     let bound = |lane: &i64| to_arg(MemberBuilder::from_i64(*lane).finish());
-    let arguments = vec![bound(all.start()), bound(all.end()), to_arg(LANES_READ.to_string())];
+    let arguments = vec![bound(all.start()), bound(all.end()), to_arg(LANES_TO_READ.to_string())];
     let call =
         script::OBJECT_LANES.call_command(vec![overlay.keys.index_key(&Index::LanePositions)], arguments);
     let (mut heads, mut waiting_counts) = (Vec::new(), Vec::new());
@@ -100,8 +102,8 @@ fn prefetch_tasks(overlay: &TransactionOverlay, seqs: &[TaskSeq], also: Vec<Cach
 /// Fetches the rows that names of tasks come from: queues, and events and orders of active ones.
 pub(super) fn prefetch_names<'t>(
     overlay: &TransactionOverlay,
-    unfinished: impl Iterator<Item = &'t Live> + Clone,
-    ended: impl Iterator<Item = &'t Past>,
+    unfinished: impl Iterator<Item = &'t ActiveTaskRow> + Clone,
+    ended: impl Iterator<Item = &'t ArchivedTaskRow>,
 ) -> Result<()> {
     let mut queues: Vec<QueueId> = unfinished.clone().map(|live| live.queue).collect();
     queues.extend(ended.map(|past| past.queue));
@@ -112,7 +114,7 @@ pub(super) fn prefetch_names<'t>(
     for live in unfinished {
         questions.extend(live.event.map(CacheFetch::Event));
         questions.extend(live.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));
-        questions.extend(has_ended(live).then_some(CacheFetch::Table(Table::Attempts(live.seq))));
+        questions.extend(is_halted_or_missing(live).then_some(CacheFetch::Table(Table::Attempts(live.seq))));
     }
     overlay.fetch(questions)?;
     queue_names::prefetch_queues_and_handlers(overlay, &queues)
@@ -139,11 +141,11 @@ pub(crate) fn read_log(
     from: u64,
     limit: usize,
 ) -> Result<Option<LogPage>> {
-    let Some(seq) = seq_of(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
+    let Some(seq) = decode_task_seq(overlay.read_task_id_namespace()?, id) else { return Ok(None) };
     let found = read_tasks_without_attempts(overlay, &[seq])?.into_iter().find(|task| task.id == *id);
     let Some(task) = found else { return Ok(None) };
     let lines = read_log_lines(overlay, id, from, limit)?;
-    Ok(Some(LogPage { lines, status: task.life.state.status() }))
+    Ok(Some(LogPage { lines, status: task.lifecycle.state.status() }))
 }
 
 /// A line's rank in the set is its number.
@@ -152,10 +154,10 @@ fn read_log_lines(
     id: &TaskId,
     from: u64,
     limit: usize,
-) -> Result<Vec<StoredLine>> {
+) -> Result<Vec<StoredLogLine>> {
     let key = overlay.keys.task_log_key(id);
     let (mut lines, mut bytes, mut chunk) = (Vec::new(), 0, ChunkSize::for_limit(limit));
-    while lines.len() < limit && bytes < LOG_BYTES {
+    while lines.len() < limit && bytes < MAX_LOG_PAGE_BYTES {
         let next = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(lines.len() as i64);
         let most = chunk.rows().min(limit - lines.len());
         let last = next.saturating_add(most as i64 - 1);
@@ -166,12 +168,12 @@ fn read_log_lines(
             last.to_string()
         ])?)?;
         for (number, json) in (next.unsigned_abs()..).zip(&found) {
-            if bytes >= LOG_BYTES {
+            if bytes >= MAX_LOG_PAGE_BYTES {
                 break;
             }
             let line: LogLine = rows::decode_json(json)?;
             bytes += line.message.len();
-            lines.push(StoredLine { number, line });
+            lines.push(StoredLogLine { number, line });
         }
         if found.len() < most {
             break;
@@ -194,7 +196,7 @@ pub(crate) fn list_queues(
         found.extend(name.map(|name| (name.clone(), queue)));
     }
     found.sort_by_cached_key(|(name, queue)| {
-        (name.to_string(), queue.tenant.as_str().to_string(), queue.of.text())
+        (name.to_string(), queue.tenant.as_str().to_string(), queue.kind.to_text())
     });
     let heads = read_head_creation_times(
         overlay,
@@ -202,13 +204,13 @@ pub(crate) fn list_queues(
     )?;
     let view = |(name, queue): (HandlerName, QueueRow)| {
         let since = heads.get(&queue.id).copied();
-        around.queue(name, queue.tenant, queue.of, queue.counts, since)
+        around.queue_view(name, queue.tenant, queue.kind, queue.counts, since)
     };
     Ok(found.into_iter().map(view).collect())
 }
 
-fn has_tasks(counts: &Counts) -> bool {
-    let Counts { ready, waiting, scheduled, running, halted, missing } = *counts;
+fn has_tasks(counts: &QueueCounts) -> bool {
+    let QueueCounts { ready, waiting, scheduled, running, halted, missing } = *counts;
     ready + waiting + scheduled + running + halted + missing > 0
 }
 
@@ -232,7 +234,7 @@ fn read_head_creation_times<'q>(
     overlay.prefetch_active_tasks(&found.iter().map(|(_, seq)| *seq).collect::<Vec<_>>())?;
     let mut heads = HashMap::with_capacity(found.len());
     for (id, seq) in found {
-        heads.extend(overlay.read_active_task(seq)?.map(|live| (id, live.created)));
+        heads.extend(overlay.read_active_task(seq)?.map(|live| (id, live.created_at)));
     }
     Ok(heads)
 }

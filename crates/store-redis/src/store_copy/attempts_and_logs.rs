@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use pointsman_core::TaskSeq;
 use pointsman_core::task::LogLine;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::end_code;
-use pointsman_store::transfer::{Cell, Page, Place, Row};
+use pointsman_store::row::encode_attempt_end;
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
 use redis::Value;
 
 use super::RedisStoreCopy;
@@ -49,8 +49,8 @@ struct PageStart {
 }
 
 impl PageStart {
-    fn from_position(after: Option<&Place>) -> Self {
-        let number = |index: usize| after.and_then(|place| place.get(index)).and_then(Cell::number);
+    fn from_position(after: Option<&CopyCursor>) -> Self {
+        let number = |index: usize| after.and_then(|place| place.get(index)).and_then(CopyValue::as_number);
         let kind = if number(0) == Some(1) { TaskTable::Archived } else { TaskTable::Active };
         Self { kind, task: TaskSeq(number(1).unwrap_or(0)), after: number(2).unwrap_or(-1) }
     }
@@ -70,9 +70,13 @@ impl RedisStoreCopy {
     }
 
     /// Reads the data of active tasks first, then of archived ones.
-    pub(super) fn read_task_data(&self, kind_of_data: TaskDataKind, after: Option<&Place>) -> Result<Page> {
+    pub(super) fn read_task_data(
+        &self,
+        kind_of_data: TaskDataKind,
+        after: Option<&CopyCursor>,
+    ) -> Result<CopyPage> {
         let start = PageStart::from_position(after);
-        let mut page = Page::default();
+        let mut page = CopyPage::default();
         let kinds =
             [TaskTable::Active, TaskTable::Archived].into_iter().skip_while(|kind| *kind != start.kind);
         for kind in kinds {
@@ -94,7 +98,7 @@ impl RedisStoreCopy {
         kind: TaskTable,
         start: PageStart,
         tasks: &[TaskSeq],
-        page: &mut Page,
+        page: &mut CopyPage,
     ) -> Result<bool> {
         let mut asks = Vec::new();
         for (task, key, size) in self.read_task_data_sizes(kind_of_data, tasks)? {
@@ -112,7 +116,7 @@ impl RedisStoreCopy {
                         return Ok(false);
                     }
                     if !resumed || number > start.after {
-                        page.push(copy_row![kind == TaskTable::Archived, ask.task, number], row);
+                        page.push_row(copy_row![kind == TaskTable::Archived, ask.task, number], row);
                     }
                 }
             }
@@ -233,12 +237,12 @@ fn decode_task_data(
     kind_of_data: TaskDataKind,
     ask: &TaskDataRequest,
     answer: Value,
-) -> Result<Vec<(i64, Row)>> {
+) -> Result<Vec<(i64, CopyRow)>> {
     let found = decode_strings(answer)?;
     match kind_of_data {
         TaskDataKind::Attempts => {
             let (pairs, _) = found.as_chunks::<2>();
-            let mut attempts: Vec<(i64, Row)> = pairs
+            let mut attempts: Vec<(i64, CopyRow)> = pairs
                 .iter()
                 .map(|[number, row]| encode_attempt_row(ask.task, number, row))
                 .collect::<Result<_>>()?;
@@ -255,9 +259,9 @@ fn decode_task_data(
     }
 }
 
-fn encode_attempt_row(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, Row)> {
+fn encode_attempt_row(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, CopyRow)> {
     let number = parse_number(number)?;
     let attempt = rows::decode_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
-    let (started, ended, how) = (attempt.started_at, attempt.ended_at, end_code(attempt.end));
+    let (started, ended, how) = (attempt.started_at, attempt.ended_at, encode_attempt_end(attempt.outcome));
     Ok((number, copy_row![task, number, started, ended, how, attempt.error]))
 }

@@ -4,11 +4,11 @@ use std::vec::IntoIter;
 
 use pointsman_core::{EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::transfer::{Cell, Row, Section};
+use pointsman_store::store_copy::{CopyRow, CopyValue, TableKind};
 
 /// Conversion into a cell.
 pub(super) trait IntoCell {
-    fn into_cell(self) -> Cell;
+    fn into_cell(self) -> CopyValue;
 }
 
 /// Builds a row of cells.
@@ -18,82 +18,82 @@ macro_rules! copy_row {
 pub(super) use copy_row;
 
 impl IntoCell for i64 {
-    fn into_cell(self) -> Cell {
-        Cell::Number(self)
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Number(self)
     }
 }
 
 impl IntoCell for u32 {
-    fn into_cell(self) -> Cell {
-        Cell::Number(self.into())
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Number(self.into())
     }
 }
 
 impl IntoCell for bool {
-    fn into_cell(self) -> Cell {
-        Cell::Number(self.into())
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Number(self.into())
     }
 }
 
 impl IntoCell for Timestamp {
-    fn into_cell(self) -> Cell {
-        Cell::Number(self.micros())
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Number(self.micros())
     }
 }
 
 impl IntoCell for EventId {
-    fn into_cell(self) -> Cell {
-        Cell::Number(self.as_i64())
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Number(self.as_i64())
     }
 }
 
 impl IntoCell for TaskSeq {
-    fn into_cell(self) -> Cell {
-        Cell::Number(self.0)
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Number(self.0)
     }
 }
 
 impl IntoCell for &str {
-    fn into_cell(self) -> Cell {
-        Cell::Text(self.into())
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Text(self.into())
     }
 }
 
 impl IntoCell for String {
-    fn into_cell(self) -> Cell {
-        Cell::Text(self)
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Text(self)
     }
 }
 
 impl IntoCell for Vec<u8> {
-    fn into_cell(self) -> Cell {
-        Cell::Bytes(self)
+    fn into_cell(self) -> CopyValue {
+        CopyValue::Bytes(self)
     }
 }
 
 impl<T: IntoCell> IntoCell for Option<T> {
-    fn into_cell(self) -> Cell {
-        self.map_or(Cell::Null, IntoCell::into_cell)
+    fn into_cell(self) -> CopyValue {
+        self.map_or(CopyValue::Null, IntoCell::into_cell)
     }
 }
 
 /// Reads the cells of a row in sequence.
 #[derive(Debug)]
 pub(super) struct RowCells {
-    section: Section,
-    cells: IntoIter<Cell>,
+    section: TableKind,
+    cells: IntoIter<CopyValue>,
 }
 
 impl RowCells {
-    pub(super) fn new(section: Section, row: Row) -> Result<Self> {
+    pub(super) fn new(section: TableKind, row: CopyRow) -> Result<Self> {
         if row.len() != section.columns().len() {
             return Err(Fault::damaged(format!("a row of {section} that has other columns")));
         }
         Ok(Self { section, cells: row.into_iter() })
     }
 
-    fn next_cell(&mut self) -> Cell {
-        self.cells.next().unwrap_or(Cell::Null)
+    fn next_cell(&mut self) -> CopyValue {
+        self.cells.next().unwrap_or(CopyValue::Null)
     }
 
     fn wrong_type_fault(&self) -> Fault {
@@ -102,9 +102,9 @@ impl RowCells {
 
     pub(super) fn optional_number(&mut self) -> Result<Option<i64>> {
         match self.next_cell() {
-            Cell::Number(number) => Ok(Some(number)),
-            Cell::Null => Ok(None),
-            Cell::Text(_) | Cell::Bytes(_) => Err(self.wrong_type_fault()),
+            CopyValue::Number(number) => Ok(Some(number)),
+            CopyValue::Null => Ok(None),
+            CopyValue::Text(_) | CopyValue::Bytes(_) => Err(self.wrong_type_fault()),
         }
     }
 
@@ -124,9 +124,9 @@ impl RowCells {
 
     pub(super) fn optional_text(&mut self) -> Result<Option<String>> {
         match self.next_cell() {
-            Cell::Text(text) => Ok(Some(text)),
-            Cell::Null => Ok(None),
-            Cell::Number(_) | Cell::Bytes(_) => Err(self.wrong_type_fault()),
+            CopyValue::Text(text) => Ok(Some(text)),
+            CopyValue::Null => Ok(None),
+            CopyValue::Number(_) | CopyValue::Bytes(_) => Err(self.wrong_type_fault()),
         }
     }
 
@@ -136,8 +136,8 @@ impl RowCells {
 
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
         match self.next_cell() {
-            Cell::Bytes(bytes) => Ok(bytes),
-            Cell::Null | Cell::Number(_) | Cell::Text(_) => Err(self.wrong_type_fault()),
+            CopyValue::Bytes(bytes) => Ok(bytes),
+            CopyValue::Null | CopyValue::Number(_) | CopyValue::Text(_) => Err(self.wrong_type_fault()),
         }
     }
 

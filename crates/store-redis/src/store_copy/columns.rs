@@ -1,21 +1,24 @@
 //! Conversion between copied rows and stored rows.
 
-use pointsman_core::chain::NodeId;
-use pointsman_core::order::{EndedOrder, Order, Origin};
-use pointsman_core::task::{Lease, Life, LogLine};
-use pointsman_core::{Json, Place as RulePlace, Priority, Rule, RuleKind, TaskSeq, Tenant, Timestamp};
+use pointsman_core::chain::ChainNodeId;
+use pointsman_core::order::{EndedOrder, Order, OrderOrigin};
+use pointsman_core::task::{Lease, LogLine, TaskLifecycle};
+use pointsman_core::{Json, Priority, Rule, RuleKind, RuleScope as RulePlace, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Live, Numbered, Past, Phase, level_code, level_of, reason_code};
-use pointsman_store::transfer::Row;
-use pointsman_store::views::{EventColumns, context_text};
+use pointsman_store::row::{
+    ActiveTaskRow, ArchivedTaskRow, OrderRow, TaskPhase, decode_log_level, encode_end_reason,
+    encode_log_level,
+};
+use pointsman_store::store_copy::CopyRow;
+use pointsman_store::views::{EventColumns, encode_context};
 
 use super::cells::{RowCells, copy_row};
 use crate::rows::JournaledEvent;
 
 pub(super) fn encode_event_row(
     JournaledEvent { event, first_task, task_count }: JournaledEvent,
-) -> Result<Row> {
-    let context = context_text(&event)?;
+) -> Result<CopyRow> {
+    let context = encode_context(&event)?;
     Ok(copy_row![
         event.id,
         event.prev,
@@ -27,7 +30,7 @@ pub(super) fn encode_event_row(
         context,
         event.cause.and_then(|cause| cause.event),
         event.cause.map(|cause| cause.task),
-        i64::from(event.depth()),
+        i64::from(event.cause_depth()),
         first_task,
         task_count,
     ])
@@ -51,14 +54,14 @@ pub(super) fn decode_event_row(mut cells: RowCells) -> Result<JournaledEvent> {
         depth: cells.bounded_number()?,
     };
     Ok(JournaledEvent {
-        event: columns.event()?,
+        event: columns.into_event()?,
         first_task: TaskSeq(cells.number()?),
         task_count: cells.number()?,
     })
 }
 
 /// The due time is given separately, because the state of a locked task does not contain it.
-pub(super) fn encode_active_task_row(live: Live, due: Timestamp) -> Row {
+pub(super) fn encode_active_task_row(live: ActiveTaskRow, due: Timestamp) -> CopyRow {
     let lease = live.lease();
     copy_row![
         live.seq,
@@ -67,10 +70,10 @@ pub(super) fn encode_active_task_row(live: Live, due: Timestamp) -> Row {
         live.order,
         live.phase.code(),
         live.lane,
-        live.place,
-        live.crowd,
-        live.bucket.map(i64::from),
-        live.sync,
+        live.lane_position,
+        live.concurrency_group,
+        live.key_bucket.map(i64::from),
+        live.is_sync,
         live.stage,
         live.priority,
         live.score,
@@ -83,19 +86,19 @@ pub(super) fn encode_active_task_row(live: Live, due: Timestamp) -> Row {
         lease.map(|lease| lease.node),
         lease.map(|lease| lease.fence),
         lease.and_then(|lease| lease.until),
-        live.started,
-        live.prev_sent,
-        live.planned,
-        live.created,
-        live.life.state.reason().map(reason_code),
+        live.started_at,
+        live.prev_sent_event,
+        live.planned_at,
+        live.created_at,
+        live.life.state.error_reason().map(encode_end_reason),
         live.error,
     ]
 }
 
-pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(Live, Timestamp)> {
+pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskRow, Timestamp)> {
     let (seq, queue, event, order) =
         (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?, cells.optional_number()?);
-    let phase = Phase::from_code(cells.number()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
+    let phase = TaskPhase::from_code(cells.number()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
     let (lane, place, crowd, bucket) = (
         cells.optional_number()?,
         cells.optional_number()?,
@@ -114,35 +117,35 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(Live, Times
         let whole = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
         whole.map(|(node, fence)| Lease { node, fence, since: started.unwrap_or_default(), until })
     };
-    let state = Live::state(phase, due, lease, reason)?;
+    let state = ActiveTaskRow::decode_state(phase, due, lease, reason)?;
     let (laned, ordered) = (lane.is_some(), place.is_some());
-    let live = Live {
+    let live = ActiveTaskRow {
         seq,
         queue,
         event,
         order,
         phase,
         lane,
-        place,
-        crowd,
-        bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
-        sync,
+        lane_position: place,
+        concurrency_group: crowd,
+        key_bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
+        is_sync: sync,
         stage,
         priority,
         score,
         rank,
-        prev_sent,
-        planned,
-        created,
-        started,
+        prev_sent_event: prev_sent,
+        planned_at: planned,
+        created_at: created,
+        started_at: started,
         error,
-        life: Life { state, attempt, retries, crashes, late, laned, ordered },
+        life: TaskLifecycle { state, attempt, retries, crashes, late, has_lane: laned, in_lane: ordered },
     };
     Ok((live, due))
 }
 
-pub(super) fn encode_archived_task_row(past: Past) -> Row {
-    let (status, reason) = (past.status_code(), past.life.state.reason().map(reason_code));
+pub(super) fn encode_archived_task_row(past: ArchivedTaskRow) -> CopyRow {
+    let (status, reason) = (past.encode_status(), past.life.state.error_reason().map(encode_end_reason));
     copy_row![
         past.seq,
         past.queue,
@@ -151,59 +154,59 @@ pub(super) fn encode_archived_task_row(past: Past) -> Row {
         past.key,
         status,
         reason,
-        past.sync,
+        past.is_sync,
         past.stage,
         past.priority,
         past.life.attempt,
         past.life.retries,
         past.life.crashes,
         past.life.late,
-        past.life.laned,
-        past.prev_sent,
-        past.planned,
-        past.created,
-        past.started,
-        past.finished,
+        past.life.has_lane,
+        past.prev_sent_event,
+        past.planned_at,
+        past.created_at,
+        past.started_at,
+        past.finished_at,
         past.error,
         past.result,
     ]
 }
 
-pub(super) fn decode_archived_task_row(mut cells: RowCells) -> Result<Past> {
+pub(super) fn decode_archived_task_row(mut cells: RowCells) -> Result<ArchivedTaskRow> {
     let (seq, queue, event) = (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?);
     let (collection, key) = (cells.text()?, cells.optional_text()?);
-    let state = Past::state(cells.number()?, cells.optional_number()?)?;
+    let state = ArchivedTaskRow::decode_state(cells.number()?, cells.optional_number()?)?;
     let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
-    let life = Life {
+    let life = TaskLifecycle {
         state,
         attempt: cells.bounded_number()?,
         retries: cells.bounded_number()?,
         crashes: cells.bounded_number()?,
         late: cells.flag()?,
-        laned: cells.flag()?,
-        ordered: false,
+        has_lane: cells.flag()?,
+        in_lane: false,
     };
-    Ok(Past {
+    Ok(ArchivedTaskRow {
         seq,
         queue,
         event,
         collection,
         key,
-        sync,
+        is_sync: sync,
         stage,
         priority,
         life,
-        prev_sent: cells.optional_event()?,
-        planned: cells.optional_time()?,
-        created: cells.time()?,
-        started: cells.optional_time()?,
-        finished: cells.time()?,
+        prev_sent_event: cells.optional_event()?,
+        planned_at: cells.optional_time()?,
+        created_at: cells.time()?,
+        started_at: cells.optional_time()?,
+        finished_at: cells.time()?,
         error: cells.optional_text()?,
         result: cells.optional_text()?,
     })
 }
 
-pub(super) fn encode_order_row(Numbered { n, order }: Numbered) -> Row {
+pub(super) fn encode_order_row(OrderRow { number: n, order }: OrderRow) -> CopyRow {
     copy_row![
         n,
         order.key.to_string(),
@@ -212,20 +215,20 @@ pub(super) fn encode_order_row(Numbered { n, order }: Numbered) -> Row {
         order.tenant.as_str(),
         order.value.as_str(),
         i64::from(order.priority),
-        order.planned,
-        order.created,
-        order.started,
+        order.planned_at,
+        order.created_at,
+        order.started_at,
         order.suspended,
         order.task,
         order.origin.map(|origin| origin.event),
         i64::from(order.origin.map_or(0, |origin| origin.depth)),
-        order.stepped,
-        order.halted_by,
+        order.step_succeeded,
+        order.suspended_by_task,
         order.took_on_error,
     ]
 }
 
-pub(super) fn decode_order_row(mut cells: RowCells) -> Result<Numbered> {
+pub(super) fn decode_order_row(mut cells: RowCells) -> Result<OrderRow> {
     let (n, key, _chain, node) = (cells.number()?, cells.text()?, cells.text()?, cells.text()?);
     let (tenant, value, priority) = (cells.tenant()?, cells.text()?, cells.number()?);
     let (planned, created, started) = (cells.optional_time()?, cells.time()?, cells.optional_time()?);
@@ -234,25 +237,25 @@ pub(super) fn decode_order_row(mut cells: RowCells) -> Result<Numbered> {
     let order = Order {
         key: key.parse().map_err(Fault::damaged)?,
         tenant,
-        node: NodeId::new(node).map_err(Fault::damaged)?,
-        value: Json::trusted(value),
+        node: ChainNodeId::new(node).map_err(Fault::damaged)?,
+        value: Json::from_trusted(value),
         priority: Priority::try_from(priority).map_err(Fault::damaged)?,
-        planned,
-        created,
-        origin: event.map(|event| Origin { event, depth }),
-        started,
+        planned_at: planned,
+        created_at: created,
+        origin: event.map(|event| OrderOrigin { event, depth }),
+        started_at: started,
         suspended,
         task,
-        running: false,
-        stepped: cells.flag()?,
-        halted_by: cells.optional_number()?.map(TaskSeq),
+        step_running: false,
+        step_succeeded: cells.flag()?,
+        suspended_by_task: cells.optional_number()?.map(TaskSeq),
         took_on_error: cells.flag()?,
     };
-    Ok(Numbered { n, order })
+    Ok(OrderRow { number: n, order })
 }
 
-pub(super) fn encode_ended_order_row(order: EndedOrder) -> Row {
-    let EndedOrder { key, tenant, outcome, node, ended } = order;
+pub(super) fn encode_ended_order_row(order: EndedOrder) -> CopyRow {
+    let EndedOrder { key, tenant, outcome, node, ended_at: ended } = order;
     copy_row![key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended]
 }
 
@@ -261,15 +264,15 @@ pub(super) fn decode_ended_order_row(mut cells: RowCells) -> Result<EndedOrder> 
         key: cells.text()?.parse().map_err(Fault::damaged)?,
         tenant: cells.tenant()?,
         outcome: cells.text()?.parse().map_err(Fault::damaged)?,
-        node: NodeId::new(cells.text()?).map_err(Fault::damaged)?,
-        ended: cells.time()?,
+        node: ChainNodeId::new(cells.text()?).map_err(Fault::damaged)?,
+        ended_at: cells.time()?,
     })
 }
 
-pub(super) fn encode_rule_row(rule: Rule) -> Row {
-    let name = rule.place.name().to_string();
+pub(super) fn encode_rule_row(rule: Rule) -> CopyRow {
+    let name = rule.scope.name().to_string();
     let tenant = rule.tenant.as_ref().map_or("", Tenant::as_str);
-    copy_row![rule.kind.as_str(), rule.place.space(), name, tenant, rule.by, rule.reason, rule.since]
+    copy_row![rule.kind.as_str(), rule.scope.kind_name(), name, tenant, rule.set_by, rule.reason, rule.since]
 }
 
 pub(super) fn decode_rule_row(mut cells: RowCells) -> Result<Rule> {
@@ -278,20 +281,20 @@ pub(super) fn decode_rule_row(mut cells: RowCells) -> Result<Rule> {
     let tenant = Some(tenant).filter(|name| !name.is_empty());
     Ok(Rule {
         kind: kind.ok_or_else(|| Fault::damaged("the kind of a rule"))?,
-        place: RulePlace::read(&space, &name).ok_or_else(|| Fault::damaged("the place of a rule"))?,
+        scope: RulePlace::parse(&space, &name).ok_or_else(|| Fault::damaged("the place of a rule"))?,
         tenant: tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?,
-        by: cells.text()?,
+        set_by: cells.text()?,
         reason: cells.text()?,
         since: cells.time()?,
     })
 }
 
-pub(super) fn encode_log_line_row(task: TaskSeq, n: i64, line: LogLine) -> Row {
-    copy_row![task, n, line.time, level_code(line.level), line.message]
+pub(super) fn encode_log_line_row(task: TaskSeq, n: i64, line: LogLine) -> CopyRow {
+    copy_row![task, n, line.time, encode_log_level(line.level), line.message]
 }
 
 /// Decodes a log line and its task. Its number is its position in the log.
 pub(super) fn decode_log_line_row(mut cells: RowCells) -> Result<(TaskSeq, LogLine)> {
     let (task, _n, time) = (TaskSeq(cells.number()?), cells.number()?, cells.time()?);
-    Ok((task, LogLine { time, level: level_of(cells.number()?), message: cells.text()? }))
+    Ok((task, LogLine { time, level: decode_log_level(cells.number()?), message: cells.text()? }))
 }

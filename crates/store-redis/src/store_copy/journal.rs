@@ -2,7 +2,7 @@
 
 use pointsman_core::{EventId, TaskSeq};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::transfer::{Cell, Page, Place, Row};
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
 
 use super::RedisStoreCopy;
 use super::cells::copy_row;
@@ -23,7 +23,7 @@ pub(super) struct ExpiredEventCounts {
 
 impl RedisStoreCopy {
     /// Reads the row of counters. The newest event is read from the journal: the last assigned id may have no event.
-    pub(super) fn read_counters(&mut self) -> Result<Row> {
+    pub(super) fn read_counters(&mut self) -> Result<CopyRow> {
         let store_state = self.read_store_state()?;
         let counters = store_state.counters;
         let (all, old) = (self.journal_length()?, self.count_expired_events()?);
@@ -40,14 +40,14 @@ impl RedisStoreCopy {
         Ok(copy_row![
             self.overlay().read_number("realm")?.cast_signed(),
             self.overlay().read_number("salt")?.cast_signed(),
-            newest.max(counters.forgotten),
-            counters.forgotten,
-            counters.journaled - seen,
-            counters.journaled,
-            counters.tasks,
-            counters.fences,
-            counters.objects,
-            counters.ended,
+            newest.max(counters.expired_up_to),
+            counters.expired_up_to,
+            counters.journaled_events - seen,
+            counters.journaled_events,
+            counters.last_task,
+            counters.last_fence,
+            counters.last_object,
+            counters.archived_tasks,
             store_state.last_node,
         ])
     }
@@ -65,7 +65,7 @@ impl RedisStoreCopy {
         if let Some(old) = self.cached_counts.expired_events {
             return Ok(old);
         }
-        let forgotten = self.read_store_state()?.counters.forgotten;
+        let forgotten = self.read_store_state()?.counters.expired_up_to;
         let (mut old, mut after, mut chunk) =
             (ExpiredEventCounts::default(), EventId::ZERO, ChunkSize::for_limit(usize::MAX));
         while after < forgotten {
@@ -81,11 +81,11 @@ impl RedisStoreCopy {
     }
 
     /// Reads events that have not expired, and expired ones that active tasks need.
-    pub(super) fn read_journal(&self, after: Option<&Place>) -> Result<Page> {
-        let forgotten = self.read_store_state()?.counters.forgotten;
-        let after = after.and_then(|place| place.first()).and_then(Cell::number);
+    pub(super) fn read_journal(&self, after: Option<&CopyCursor>) -> Result<CopyPage> {
+        let forgotten = self.read_store_state()?.counters.expired_up_to;
+        let after = after.and_then(|place| place.first()).and_then(CopyValue::as_number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
-        let (mut page, mut chunk) = (Page::default(), ChunkSize::for_limit(usize::MAX));
+        let (mut page, mut chunk) = (CopyPage::default(), ChunkSize::for_limit(usize::MAX));
         while !page.is_full() {
             let mut found = self.read_events_after(after, EventId::MAX, chunk)?;
             let Some((last, _)) = found.last() else { break };
@@ -97,7 +97,7 @@ impl RedisStoreCopy {
                 events.push(rows::decode_event(*id, bytes)?);
             }
             for event in events {
-                page.push(copy_row![event.event.id], encode_event_row(event)?);
+                page.push_row(copy_row![event.event.id], encode_event_row(event)?);
             }
         }
         Ok(page)

@@ -76,7 +76,7 @@ impl RedisStoreCopy {
     }
 
     /// Counts the events in outboxes or in flight.
-    pub(super) fn count_outbox_events(&self) -> Result<u64> {
+    pub(super) fn count_pending_outbox_events(&self) -> Result<u64> {
         let (mut lists, mut events) = (HashSet::new(), 0);
         for form in ["*:events", "event.worker:*:event"] {
             self.for_each_key(form, Some("list"), &mut |keys| {
@@ -120,7 +120,9 @@ impl RedisStoreCopy {
     pub(super) fn list_live_nodes(&self) -> Result<Vec<String>> {
         let now = Timestamp::from_micros(decode_server_time(self.execute(args!["TIME"])?)?);
         let nodes = self.overlay().read_all_nodes(false)?;
-        let living = nodes.into_iter().filter(|node| !node.gone && node.heard > now.minus(NODE_ALIVE_WINDOW));
+        let living = nodes
+            .into_iter()
+            .filter(|node| !node.gone && node.last_heartbeat_at > now.minus(NODE_ALIVE_WINDOW));
         Ok(living.map(|node| node.name).collect())
     }
 

@@ -24,9 +24,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pointsman_core::store::{self, StoreError};
-use pointsman_store::commits::Point;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::transfer::{Movable, NOTE, NotReady, Page, Place, Row, Section};
+use pointsman_store::invalidation::CommitVersion;
+use pointsman_store::store_copy::{
+    COPY_PROGRESS_TEXT, CopyCursor, CopyEndpoint, CopyNotReady, CopyPage, CopyRow, TableKind,
+};
 use redis::Value;
 
 use self::journal::ExpiredEventCounts;
@@ -49,7 +51,7 @@ const MAX_LISTED_OBJECTS: usize = 3;
 pub struct RedisStoreCopy {
     tables: RedisTables,
     /// The last commit when it was opened, or the last own commit.
-    last_commit: Point,
+    last_commit: CommitVersion,
     cached_counts: CachedCounts,
     /// The collected partition of objects.
     read_ahead: Option<CollectedPartition>,
@@ -60,7 +62,7 @@ pub struct RedisStoreCopy {
 /// Expensive counts, cached until something is written.
 #[derive(Debug, Default)]
 struct CachedCounts {
-    rows_by_section: HashMap<Section, u64>,
+    rows_by_section: HashMap<TableKind, u64>,
     expired_events: Option<ExpiredEventCounts>,
     external_objects: Option<u64>,
 }
@@ -74,27 +76,27 @@ enum CopyRole {
 
 impl RedisStoreCopy {
     /// Opens a store as the source; no node may use it.
-    pub fn source(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
+    pub fn source(url: &str) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         Self::open(url, CopyRole::Source)
     }
 
     /// Opens a store as the target, and creates it if there is none; no node may use it.
-    pub fn target(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
+    pub fn target(url: &str) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         Self::open(url, CopyRole::Target)
     }
 
-    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, NotReady<OpenError>> {
+    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let (at, place) = (endpoint.to_string(), endpoint.display_location());
         let failed = |fault: Fault| error::open_error_from_fault(&place, fault);
         let tables =
             RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
         let (last_commit, cached_counts, other_prefixes) =
-            (Point::default(), CachedCounts::default(), OnceCell::new());
+            (CommitVersion::default(), CachedCounts::default(), OnceCell::new());
         let mut store = Self { tables, last_commit, cached_counts, read_ahead: None, other_prefixes };
         if store.is_store_missing().map_err(failed)? {
             if role == CopyRole::Source {
-                return Err(NotReady::NoStore(at));
+                return Err(CopyNotReady::NoStore(at));
             }
             if let Some(key) = store.find_foreign_key().map_err(failed)? {
                 return Err(OpenError::ForeignKey { address: place, key }.into());
@@ -104,19 +106,25 @@ impl RedisStoreCopy {
         check_layout(&store.tables, &place)?;
         let nodes = store.list_live_nodes().map_err(failed)?;
         if !nodes.is_empty() {
-            return Err(NotReady::InUse { at, nodes: nodes.join(", ") });
+            return Err(CopyNotReady::InUse { at, nodes: nodes.join(", ") });
         }
         store.last_commit = store.read_store_state().map_err(failed)?.commit_version;
-        let events = if role == CopyRole::Source { store.count_outbox_events().map_err(failed)? } else { 0 };
+        let events =
+            if role == CopyRole::Source { store.count_pending_outbox_events().map_err(failed)? } else { 0 };
         if events > 0 {
             let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
             let strays = store.find_orphaned_objects().map_err(failed)?;
             if strays.is_empty() {
-                return Err(NotReady::Undrained { at, events });
+                return Err(CopyNotReady::OutboxNotEmpty { at, events });
             }
             let command =
                 orphaned::enqueue_objects_command(&endpoint.redis_cli_blocking(), store.keys(), &strays);
-            return Err(NotReady::Stray { at, events, objects: list_object_names(&strays), command });
+            return Err(CopyNotReady::OrphanedOutbox {
+                at,
+                events,
+                objects: list_object_names(&strays),
+                command,
+            });
         }
         Ok(store)
     }
@@ -157,11 +165,12 @@ impl RedisStoreCopy {
     fn read_copy_note(&mut self) -> Result<Option<String>> {
         self.other_prefixes = OnceCell::new();
         self.overlay().clear();
-        self.overlay().read_text(NOTE)
+        self.overlay().read_text(COPY_PROGRESS_TEXT)
     }
 
     fn is_still_unchanged(&self) -> Result<bool> {
-        Ok(self.read_store_state()?.commit_version == self.last_commit && self.count_outbox_events()? == 0)
+        Ok(self.read_store_state()?.commit_version == self.last_commit
+            && self.count_pending_outbox_events()? == 0)
     }
 }
 
@@ -180,20 +189,20 @@ fn to_store_error(fault: Fault) -> StoreError {
     error::store_error_from_fault(&fault)
 }
 
-impl Movable for RedisStoreCopy {
-    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
+impl CopyEndpoint for RedisStoreCopy {
+    fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
         self.count_rows(section).map_err(to_store_error)
     }
 
-    fn read(&mut self, section: Section, after: Option<&Place>) -> store::Result<Page> {
+    fn read_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
         self.read_rows(section, after).map_err(to_store_error)
     }
 
-    fn waiting(&mut self) -> store::Result<u64> {
-        self.count_outbox_events().map_err(to_store_error)
+    fn count_outbox_events(&mut self) -> store::Result<u64> {
+        self.count_pending_outbox_events().map_err(to_store_error)
     }
 
-    fn set_aside(&mut self) -> store::Result<u64> {
+    fn count_set_aside_entries(&mut self) -> store::Result<u64> {
         self.count_set_aside().map_err(to_store_error)
     }
 
@@ -201,15 +210,15 @@ impl Movable for RedisStoreCopy {
         self.is_still_unchanged().map_err(to_store_error)
     }
 
-    fn note(&mut self) -> store::Result<Option<String>> {
+    fn read_progress(&mut self) -> store::Result<Option<String>> {
         self.read_copy_note().map_err(to_store_error)
     }
 
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
+    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
         self.write_page(section, rows, note).map_err(to_store_error)
     }
 
-    fn finish(&mut self) -> store::Result<bool> {
+    fn finish_copy(&mut self) -> store::Result<bool> {
         self.finish_copy().map_err(to_store_error)
     }
 }

@@ -10,8 +10,8 @@ use std::ops::Bound;
 
 use pointsman_core::{EventId, ObjectKey, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::Object;
-use pointsman_store::transfer::{Cell, Page, Place, Row};
+use pointsman_store::row::ObjectRow;
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyRow, CopyValue};
 
 use super::RedisStoreCopy;
 use super::cells::copy_row;
@@ -50,9 +50,13 @@ impl ObjectPartition {
     }
 
     /// Decodes the position of a page: the partition, and the last returned field.
-    fn from_position(place: &Place) -> Result<(Self, Vec<u8>)> {
-        let [Cell::Number(heard), Cell::Number(number), Cell::Number(of), Cell::Bytes(field)] =
-            place.as_slice()
+    fn from_position(place: &CopyCursor) -> Result<(Self, Vec<u8>)> {
+        let [
+            CopyValue::Number(heard),
+            CopyValue::Number(number),
+            CopyValue::Number(of),
+            CopyValue::Bytes(field),
+        ] = place.as_slice()
         else {
             return Err(Fault::damaged("a place among objects"));
         };
@@ -64,7 +68,7 @@ impl ObjectPartition {
         Ok((part, field.clone()))
     }
 
-    fn position(self, field: &[u8]) -> Place {
+    fn position(self, field: &[u8]) -> CopyCursor {
         copy_row![
             self.is_external,
             self.number.cast_signed(),
@@ -106,12 +110,12 @@ impl RedisStoreCopy {
         Ok(heard)
     }
 
-    pub(super) fn read_objects(&mut self, after: Option<&Place>) -> Result<Page> {
+    pub(super) fn read_objects(&mut self, after: Option<&CopyCursor>) -> Result<CopyPage> {
         let (mut part, mut after) = match after {
             Some(place) => ObjectPartition::from_position(place).map(|(part, field)| (part, Some(field)))?,
             None => (ObjectPartition::first(false, self.count_stored_objects()?), None),
         };
-        let mut page = Page::default();
+        let mut page = CopyPage::default();
         loop {
             let shelf = match self.read_ahead.take().filter(|shelf| shelf.partition == part) {
                 Some(shelf) => shelf,
@@ -119,7 +123,7 @@ impl RedisStoreCopy {
             };
             let behind = after.take().map_or(Bound::Unbounded, Bound::Excluded);
             for (field, packed) in shelf.objects.range::<Vec<u8>, _>((behind, Bound::Unbounded)) {
-                page.push(part.position(field), encode_object_row(field, packed)?);
+                page.push_row(part.position(field), encode_object_row(field, packed)?);
                 if page.is_full() {
                     self.read_ahead = Some(shelf);
                     return Ok(page);
@@ -130,7 +134,7 @@ impl RedisStoreCopy {
                 (false, false) => ObjectPartition::first(true, self.count_external_objects()?),
                 (false, true) => {
                     // The next call must not collect anything again.
-                    page.place = part.position(AFTER_ALL_FIELDS);
+                    page.next_cursor = part.position(AFTER_ALL_FIELDS);
                     self.read_ahead = Some(shelf);
                     return Ok(page);
                 }
@@ -192,7 +196,10 @@ impl RedisStoreCopy {
                     decode_optional_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
                 // An invalid id is no object.
                 let Some(last) = id.filter(|_| !known) else { continue };
-                let packed = rows::encode_object(&Object { number: 0, last, sent: vec![] }, EventId::ZERO);
+                let packed = rows::encode_object(
+                    &ObjectRow { number: 0, last_event: last, last_sent: vec![] },
+                    EventId::ZERO,
+                );
                 fields.into_iter().try_for_each(|field| take(field, packed.clone()))?;
             }
             Ok(())
@@ -213,12 +220,12 @@ impl RedisStoreCopy {
     }
 }
 
-fn encode_object_row(field: &[u8], packed: &[u8]) -> Result<Row> {
+fn encode_object_row(field: &[u8], packed: &[u8]) -> Result<CopyRow> {
     let (tenant, key) = parse_object_field(field)?;
     let object = rows::decode_object(packed)?;
     let (last, checked): (EventId, EventId) =
-        (object.last, rows::decode_object_check(packed)?.unwrap_or(EventId::ZERO));
-    Ok(copy_row![tenant.to_string(), key, object.number, last, object.encode_sent(), checked])
+        (object.last_event, rows::decode_object_check(packed)?.unwrap_or(EventId::ZERO));
+    Ok(copy_row![tenant.to_string(), key, object.number, last, object.encode_last_sent(), checked])
 }
 
 #[cfg(test)]
@@ -243,6 +250,6 @@ mod tests {
     fn partition_positions_decode_to_the_same() {
         let part = ObjectPartition { is_external: true, number: 3, partition_count: 9 };
         assert_eq!(ObjectPartition::from_position(&part.position(b"/a")).unwrap(), (part, b"/a".to_vec()));
-        assert!(ObjectPartition::from_position(&vec![Cell::Number(1)]).is_err());
+        assert!(ObjectPartition::from_position(&vec![CopyValue::Number(1)]).is_err());
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::Bound;
 
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::Counts;
-use pointsman_store::transfer::{Cell, NOTE, Page, Place, Row, Section};
+use pointsman_store::row::QueueCounts;
+use pointsman_store::store_copy::{COPY_PROGRESS_TEXT, CopyCursor, CopyPage, CopyRow, CopyValue, TableKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -24,7 +24,7 @@ use crate::rows::{self, NodeRow, decode_text};
 use crate::tables::schedules::StoredSchedule;
 
 /// Texts that are not copied.
-const EXCLUDED_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN_TEXT, NOTE];
+const EXCLUDED_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN_TEXT, COPY_PROGRESS_TEXT];
 
 /// A stored handler with its raw definition: another version may have more fields.
 #[derive(Serialize, Deserialize)]
@@ -42,81 +42,89 @@ pub(super) struct RawChain {
 }
 
 /// Reads the rows of index members, one for each.
-type RowFetcher<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<Row>>;
+type RowFetcher<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<CopyRow>>;
 
 impl RedisStoreCopy {
-    pub(super) fn count_rows(&mut self, section: Section) -> Result<Option<u64>> {
+    pub(super) fn count_rows(&mut self, section: TableKind) -> Result<Option<u64>> {
         if let Some(count) = self.cached_counts.rows_by_section.get(&section) {
             return Ok(Some(*count));
         }
         let length = |table: Table| args!["HLEN", self.keys().table_key(&table)];
         let count = match section {
-            Section::Counters => 1,
-            Section::Texts => self.read_texts()?.len() as u64,
-            Section::Handlers => self.sum_replies(&[length(Table::Handlers)])?,
-            Section::Queues => self.sum_replies(&[length(Table::Queues)])?,
-            Section::Chains => self.sum_replies(&[length(Table::Chains)])?,
-            Section::Rules => self.sum_replies(&[length(Table::Rules)])?,
-            Section::Files => self.sum_replies(&[length(Table::FileDigests)])?,
-            Section::Nodes => self.sum_replies(&[length(Table::Nodes)])?,
-            Section::Schedules => self.sum_replies(&[length(Table::Schedules)])?,
-            Section::Journal => self.count_events()?,
-            Section::Objects => self.count_objects()?,
-            Section::Tasks => self.count_tasks(TaskTable::Active)?,
-            Section::Orders => self.sum_replies(&[length(Table::Orders)])?,
-            Section::EndedOrders => self.sum_replies(&[length(Table::EndedOrders)])?,
-            Section::History => self.count_tasks(TaskTable::Archived)?,
-            Section::Attempts => self.count_task_data(TaskDataKind::Attempts)?,
-            Section::Logs => self.count_task_data(TaskDataKind::Logs)?,
-            Section::Answers => self.sum_replies(&[length(Table::IdempotencyRecords)])?,
-            Section::Fires => {
+            TableKind::Counters => 1,
+            TableKind::NamedTexts => self.read_texts()?.len() as u64,
+            TableKind::Handlers => self.sum_replies(&[length(Table::Handlers)])?,
+            TableKind::Queues => self.sum_replies(&[length(Table::Queues)])?,
+            TableKind::Chains => self.sum_replies(&[length(Table::Chains)])?,
+            TableKind::Rules => self.sum_replies(&[length(Table::Rules)])?,
+            TableKind::FileDigests => self.sum_replies(&[length(Table::FileDigests)])?,
+            TableKind::Nodes => self.sum_replies(&[length(Table::Nodes)])?,
+            TableKind::Schedules => self.sum_replies(&[length(Table::Schedules)])?,
+            TableKind::Journal => self.count_events()?,
+            TableKind::Objects => self.count_objects()?,
+            TableKind::Tasks => self.count_tasks(TaskTable::Active)?,
+            TableKind::Orders => self.sum_replies(&[length(Table::Orders)])?,
+            TableKind::EndedOrders => self.sum_replies(&[length(Table::EndedOrders)])?,
+            TableKind::History => self.count_tasks(TaskTable::Archived)?,
+            TableKind::Attempts => self.count_task_data(TaskDataKind::Attempts)?,
+            TableKind::Logs => self.count_task_data(TaskDataKind::Logs)?,
+            TableKind::IdempotencyRecords => self.sum_replies(&[length(Table::IdempotencyRecords)])?,
+            TableKind::Fires => {
                 self.sum_replies(&[args!["ZCARD", self.keys().index_key(&Index::FiresByAge)]])?
             }
-            Section::Deeds => self.sum_replies(&[length(Table::AuditEntries)])?,
-            Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => return Ok(None),
+            TableKind::AuditEntries => self.sum_replies(&[length(Table::AuditEntries)])?,
+            TableKind::OutboxReceipts
+            | TableKind::OutboxKeys
+            | TableKind::OutboxRefusals
+            | TableKind::UnknownTenantRules => return Ok(None),
         };
         self.cached_counts.rows_by_section.insert(section, count);
         Ok(Some(count))
     }
 
-    pub(super) fn read_rows(&mut self, section: Section, after: Option<&Place>) -> Result<Page> {
+    pub(super) fn read_rows(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage> {
         if after.is_none() {
             // Reads the stored rows, not cached ones.
             self.overlay().clear();
         }
         match section {
-            Section::Counters => Ok(Page::single(self.read_counters()?, after)),
-            Section::Texts => Ok(page_of_rows(self.read_texts()?, after)),
-            Section::Handlers => Ok(page_of_rows(self.read_handlers()?, after)),
-            Section::Queues => Ok(page_of_rows(self.read_queues()?, after)),
-            Section::Chains => Ok(page_of_rows(self.read_chains()?, after)),
-            Section::Rules => Ok(page_of_rows(
+            TableKind::Counters => Ok(CopyPage::single_row(self.read_counters()?, after)),
+            TableKind::NamedTexts => Ok(page_of_rows(self.read_texts()?, after)),
+            TableKind::Handlers => Ok(page_of_rows(self.read_handlers()?, after)),
+            TableKind::Queues => Ok(page_of_rows(self.read_queues()?, after)),
+            TableKind::Chains => Ok(page_of_rows(self.read_chains()?, after)),
+            TableKind::Rules => Ok(page_of_rows(
                 self.overlay().read_rules()?.into_iter().map(encode_rule_row).collect(),
                 after,
             )),
-            Section::Files => Ok(page_of_rows(self.read_file_digests()?, after)),
-            Section::Nodes => Ok(page_of_rows(self.read_nodes()?, after)),
-            Section::Schedules => Ok(page_of_rows(self.read_schedules()?, after)),
-            Section::Journal => self.read_journal(after),
-            Section::Objects => self.read_objects(after),
-            Section::Tasks => self.read_tasks(TaskTable::Active, after),
-            Section::Orders => {
+            TableKind::FileDigests => Ok(page_of_rows(self.read_file_digests()?, after)),
+            TableKind::Nodes => Ok(page_of_rows(self.read_nodes()?, after)),
+            TableKind::Schedules => Ok(page_of_rows(self.read_schedules()?, after)),
+            TableKind::Journal => self.read_journal(after),
+            TableKind::Objects => self.read_objects(after),
+            TableKind::Tasks => self.read_tasks(TaskTable::Active, after),
+            TableKind::Orders => {
                 self.read_along_index(&Index::OrderKeys, after, &|found| self.read_orders(found))
             }
-            Section::EndedOrders => {
+            TableKind::EndedOrders => {
                 self.read_along_index(&Index::EndedOrdersByAge, after, &|found| self.read_ended_orders(found))
             }
-            Section::History => self.read_tasks(TaskTable::Archived, after),
-            Section::Attempts => self.read_task_data(TaskDataKind::Attempts, after),
-            Section::Logs => self.read_task_data(TaskDataKind::Logs, after),
-            Section::Answers => self.read_along_index(&Index::IdempotencyRecordsByAge, after, &|found| {
-                self.read_idempotency_records(found)
-            }),
-            Section::Fires => {
+            TableKind::History => self.read_tasks(TaskTable::Archived, after),
+            TableKind::Attempts => self.read_task_data(TaskDataKind::Attempts, after),
+            TableKind::Logs => self.read_task_data(TaskDataKind::Logs, after),
+            TableKind::IdempotencyRecords => {
+                self.read_along_index(&Index::IdempotencyRecordsByAge, after, &|found| {
+                    self.read_idempotency_records(found)
+                })
+            }
+            TableKind::Fires => {
                 self.read_along_index(&Index::FiresByAge, after, &|found| self.read_fires(found))
             }
-            Section::Deeds => Ok(page_of_rows(self.read_audit_entries()?, after)),
-            Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => Ok(Page::default()),
+            TableKind::AuditEntries => Ok(page_of_rows(self.read_audit_entries()?, after)),
+            TableKind::OutboxReceipts
+            | TableKind::OutboxKeys
+            | TableKind::OutboxRefusals
+            | TableKind::UnknownTenantRules => Ok(CopyPage::default()),
         }
     }
 
@@ -129,13 +137,13 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_texts(&self) -> Result<Vec<Row>> {
+    fn read_texts(&self) -> Result<Vec<CopyRow>> {
         let texts = self.read_sorted_table(Table::Texts)?.into_iter();
         let texts = texts.filter(|(name, _)| !EXCLUDED_TEXTS.contains(&name.as_str()));
         texts.map(|(name, text)| Ok(copy_row![name, decode_text(&text)?])).collect()
     }
 
-    fn read_handlers(&self) -> Result<Vec<Row>> {
+    fn read_handlers(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Handlers)? {
             let StoredHandler { def, .. } = rows::decode_json(&bytes)?;
@@ -151,10 +159,10 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_queues(&self) -> Result<Vec<Row>> {
+    fn read_queues(&self) -> Result<Vec<CopyRow>> {
         let row = |queue: pointsman_store::row::QueueRow| {
-            let Counts { ready, waiting, scheduled, running, halted, missing } = queue.counts;
-            let (tenant, of) = (queue.tenant.as_str(), queue.of.text());
+            let QueueCounts { ready, waiting, scheduled, running, halted, missing } = queue.counts;
+            let (tenant, of) = (queue.tenant.as_str(), queue.kind.to_text());
             copy_row![
                 queue.id,
                 queue.handler,
@@ -171,7 +179,7 @@ impl RedisStoreCopy {
         Ok(self.overlay().read_queues()?.into_iter().map(row).collect())
     }
 
-    fn read_chains(&self) -> Result<Vec<Row>> {
+    fn read_chains(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (path, bytes) in self.read_sorted_table(Table::Chains)? {
             let RawChain { chain, defined, state } = rows::decode_json(&bytes)?;
@@ -182,13 +190,13 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_file_digests(&self) -> Result<Vec<Row>> {
+    fn read_file_digests(&self) -> Result<Vec<CopyRow>> {
         let files = self.read_sorted_table(Table::FileDigests)?.into_iter();
         files.map(|(key, digest)| Ok(copy_row![key, decode_text(&digest)?])).collect()
     }
 
     /// The last heartbeat of live nodes is not copied: they are not live on the target.
-    fn read_nodes(&self) -> Result<Vec<Row>> {
+    fn read_nodes(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (id, bytes) in self.overlay().read_numbered_rows(Table::Nodes)? {
             let NodeRow { name, joined, last_heartbeat, has_left, capabilities_json } =
@@ -205,33 +213,45 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_schedules(&self) -> Result<Vec<Row>> {
+    fn read_schedules(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (name, bytes) in self.read_sorted_table(Table::Schedules)? {
             let StoredSchedule { row, last_event } = StoredSchedule::decode(&bytes)?;
-            rows.push(copy_row![name, row.expression, row.settled, row.unmet, last_event, row.named]);
+            rows.push(copy_row![
+                name,
+                row.expression,
+                row.resolved_up_to,
+                row.next_catch_up,
+                last_event,
+                row.last_registered_at
+            ]);
         }
         Ok(rows)
     }
 
     /// Reads all audit entries at once: they are few.
-    fn read_audit_entries(&self) -> Result<Vec<Row>> {
+    fn read_audit_entries(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (n, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
             let deed = rows::decode_audit_entry(&bytes)?;
-            rows.push(copy_row![n, deed.at, deed.by, deed.action, deed.what, deed.detail]);
+            rows.push(copy_row![n, deed.at, deed.actor, deed.action, deed.target, deed.detail]);
         }
         self.overlay().mark_committed();
         Ok(rows)
     }
 
     /// Reads rows along an index in chunks.
-    fn read_along_index(&self, index: &Index, after: Option<&Place>, fetch: RowFetcher<'_>) -> Result<Page> {
+    fn read_along_index(
+        &self,
+        index: &Index,
+        after: Option<&CopyCursor>,
+        fetch: RowFetcher<'_>,
+    ) -> Result<CopyPage> {
         let mut after = match after.and_then(|place| place.first()) {
-            Some(Cell::Bytes(member)) => Some(member.clone()),
-            Some(Cell::Null | Cell::Number(_) | Cell::Text(_)) | None => None,
+            Some(CopyValue::Bytes(member)) => Some(member.clone()),
+            Some(CopyValue::Null | CopyValue::Number(_) | CopyValue::Text(_)) | None => None,
         };
-        let (mut page, mut chunk) = (Page::default(), ChunkSize::for_limit(usize::MAX));
+        let (mut page, mut chunk) = (CopyPage::default(), ChunkSize::for_limit(usize::MAX));
         while !page.is_full() {
             let lower = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let members = self.overlay().read_members(
@@ -244,8 +264,8 @@ impl RedisStoreCopy {
             after = Some(last.to_vec());
             let mut weight = 0;
             for (member, row) in members.iter().zip(fetch(&members)?) {
-                weight += row.iter().filter_map(Cell::text).map(str::len).sum::<usize>();
-                page.push(copy_row![member.to_vec()], row);
+                weight += row.iter().filter_map(CopyValue::as_text).map(str::len).sum::<usize>();
+                page.push_row(copy_row![member.to_vec()], row);
             }
             chunk = chunk.next_after(weight);
         }
@@ -258,7 +278,7 @@ impl RedisStoreCopy {
         found.into_iter().map(|value| decode_optional_bytes(value)?.ok_or_else(missing_row_fault)).collect()
     }
 
-    fn read_orders(&self, keys: &[Member]) -> Result<Vec<Row>> {
+    fn read_orders(&self, keys: &[Member]) -> Result<Vec<CopyRow>> {
         let keys: CommandArgs = keys.iter().map(|key| key.to_vec()).collect();
         let numbers = self.fetch_rows(&Table::OrderNumbers, &keys)?;
         let fields: CommandArgs = numbers.iter().map(|n| n.to_vec()).collect();
@@ -268,14 +288,14 @@ impl RedisStoreCopy {
         numbers.iter().zip(&orders).map(row).collect()
     }
 
-    fn read_ended_orders(&self, members: &[Member]) -> Result<Vec<Row>> {
+    fn read_ended_orders(&self, members: &[Member]) -> Result<Vec<CopyRow>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let found = self.fetch_rows(&Table::EndedOrders, &fields)?;
         found.iter().map(|row| Ok(encode_ended_order_row(rows::decode_ended_order(row)?))).collect()
     }
 
-    fn read_idempotency_records(&self, members: &[Member]) -> Result<Vec<Row>> {
+    fn read_idempotency_records(&self, members: &[Member]) -> Result<Vec<CopyRow>> {
         let fields: CommandArgs =
             members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
         let mut rows = Vec::with_capacity(fields.len());
@@ -291,7 +311,7 @@ impl RedisStoreCopy {
         Ok(rows)
     }
 
-    fn read_fires(&self, members: &[Member]) -> Result<Vec<Row>> {
+    fn read_fires(&self, members: &[Member]) -> Result<Vec<CopyRow>> {
         let mut names = Vec::with_capacity(members.len());
         let mut commands = Vec::with_capacity(members.len());
         for member in members {
@@ -305,7 +325,7 @@ impl RedisStoreCopy {
             let fire = rows::decode_fire(&decode_optional_bytes(found)?.ok_or_else(missing_row_fault)?)?;
             let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
             let task = fire.task.as_ref().map(|task| task.as_str());
-            rows.push(copy_row![schedule, fire.planned, fire.at, outcome, fire.event, task]);
+            rows.push(copy_row![schedule, fire.planned_at, fire.recorded_at, outcome, fire.event, task]);
         }
         Ok(rows)
     }
@@ -316,14 +336,14 @@ fn missing_row_fault() -> Fault {
 }
 
 /// Returns a page of these rows; its position is the number of rows before it.
-fn page_of_rows(rows: Vec<Row>, after: Option<&Place>) -> Page {
-    let before = after.and_then(|place| place.first()).and_then(Cell::number).unwrap_or(0);
-    let mut page = Page::default();
+fn page_of_rows(rows: Vec<CopyRow>, after: Option<&CopyCursor>) -> CopyPage {
+    let before = after.and_then(|place| place.first()).and_then(CopyValue::as_number).unwrap_or(0);
+    let mut page = CopyPage::default();
     for (n, row) in (1..).zip(rows).skip(usize::try_from(before).unwrap_or(usize::MAX)) {
         if page.is_full() {
             break;
         }
-        page.push(vec![Cell::Number(n)], row);
+        page.push_row(vec![CopyValue::Number(n)], row);
     }
     page
 }

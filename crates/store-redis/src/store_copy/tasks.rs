@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use pointsman_core::TaskSeq;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::transfer::{Cell, Page, Place};
+use pointsman_store::store_copy::{CopyCursor, CopyPage, CopyValue};
 
 use super::RedisStoreCopy;
 use super::cells::copy_row;
@@ -56,10 +56,10 @@ impl RedisStoreCopy {
         }
     }
 
-    pub(super) fn read_tasks(&self, kind: TaskTable, after: Option<&Place>) -> Result<Page> {
-        let after = after.and_then(|place| place.first()).and_then(Cell::number);
+    pub(super) fn read_tasks(&self, kind: TaskTable, after: Option<&CopyCursor>) -> Result<CopyPage> {
+        let after = after.and_then(|place| place.first()).and_then(CopyValue::as_number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
-        let mut page = Page::default();
+        let mut page = CopyPage::default();
         self.for_each_task_batch(kind, from, &mut |batch| {
             for row in self.fetch_task_rows(kind, batch)? {
                 let (seq, row) = match kind {
@@ -72,7 +72,7 @@ impl RedisStoreCopy {
                         (past.seq, encode_archived_task_row(past))
                     }
                 };
-                page.push(copy_row![seq], row);
+                page.push_row(copy_row![seq], row);
             }
             Ok(!page.is_full())
         })?;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use pointsman_core::fire::Fire;
-use pointsman_core::store::{Deed, Idempotency};
-use pointsman_core::task::{LogLine, QueueOf};
+use pointsman_core::store::{AuditEntry, IdempotencyKey};
+use pointsman_core::task::{LogLine, QueueSubject};
 use pointsman_core::{EventId, TaskId, TaskSeq, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{AttemptRow, Counts, Object, ScheduleRow, end_of};
+use pointsman_store::row::{AttemptRow, ObjectRow, QueueCounts, ScheduleRow, decode_attempt_end};
+use pointsman_store::store_copy::{COPY_PROGRESS_TEXT, CopyRow, TableKind};
 use pointsman_store::tables::{Counters, Tables};
-use pointsman_store::transfer::{NOTE, Row, Section};
 use serde_json::value::RawValue;
 
 use super::cells::RowCells;
@@ -35,11 +35,11 @@ const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unboun
 const NO_EVENT_NUMBER: i64 = -1;
 
 impl RedisStoreCopy {
-    pub(super) fn write_page(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<bool> {
+    pub(super) fn write_page(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<bool> {
         self.check_memory()?;
         self.run_in_transaction(|store| {
             store.write_rows(section, rows)?;
-            store.overlay().write_row(Table::Texts, NOTE, note.into());
+            store.overlay().write_row(Table::Texts, COPY_PROGRESS_TEXT, note.into());
             Ok(())
         })
     }
@@ -47,9 +47,9 @@ impl RedisStoreCopy {
     /// Finishes the copy: sets derived counters and deletes the progress note.
     pub(super) fn finish_copy(&mut self) -> Result<bool> {
         self.run_in_transaction(|store| {
-            let next_due = store.tables.earliest_due()?;
+            let next_due = store.tables.read_earliest_due()?;
             store.tables.update_store_state(|store_state| store_state.counters.next_due = next_due);
-            store.overlay().delete_row(Table::Texts, NOTE);
+            store.overlay().delete_row(Table::Texts, COPY_PROGRESS_TEXT);
             Ok(())
         })
     }
@@ -80,40 +80,41 @@ impl RedisStoreCopy {
         }
     }
 
-    fn write_rows(&self, section: Section, rows: Vec<Row>) -> Result<()> {
+    fn write_rows(&self, section: TableKind, rows: Vec<CopyRow>) -> Result<()> {
         let mut cells = rows.into_iter().map(|row| RowCells::new(section, row));
         match section {
-            Section::Counters => cells.try_for_each(|row| self.write_counters(row?)),
-            Section::Texts => cells.try_for_each(|row| self.write_text(Table::Texts, row?)),
-            Section::Handlers => cells.try_for_each(|row| self.write_handler(row?)),
-            Section::Queues => cells.try_for_each(|row| self.write_queue(row?)),
-            Section::Chains => cells.try_for_each(|row| self.write_chain(row?)),
-            Section::Rules => cells.try_for_each(|row| self.tables.put_rule(&decode_rule_row(row?)?)),
-            Section::Files => cells.try_for_each(|row| self.write_text(Table::FileDigests, row?)),
-            Section::Nodes => cells.try_for_each(|row| self.write_node(row?)),
-            Section::Schedules => cells.try_for_each(|row| self.write_schedule(row?)),
-            Section::Journal => cells.try_for_each(|row| self.write_event(row?)),
-            Section::Objects => cells.try_for_each(|row| self.write_object(row?)),
-            Section::Tasks => {
+            TableKind::Counters => cells.try_for_each(|row| self.write_counters(row?)),
+            TableKind::NamedTexts => cells.try_for_each(|row| self.write_text(Table::Texts, row?)),
+            TableKind::Handlers => cells.try_for_each(|row| self.write_handler(row?)),
+            TableKind::Queues => cells.try_for_each(|row| self.write_queue(row?)),
+            TableKind::Chains => cells.try_for_each(|row| self.write_chain(row?)),
+            TableKind::Rules => cells.try_for_each(|row| self.tables.write_rule(&decode_rule_row(row?)?)),
+            TableKind::FileDigests => cells.try_for_each(|row| self.write_text(Table::FileDigests, row?)),
+            TableKind::Nodes => cells.try_for_each(|row| self.write_node(row?)),
+            TableKind::Schedules => cells.try_for_each(|row| self.write_schedule(row?)),
+            TableKind::Journal => cells.try_for_each(|row| self.write_event(row?)),
+            TableKind::Objects => cells.try_for_each(|row| self.write_object(row?)),
+            TableKind::Tasks => {
                 self.prefetch_queue_names()?;
                 cells.try_for_each(|row| self.write_task(row?))
             }
-            Section::Orders => cells.try_for_each(|row| self.write_order(row?)),
-            Section::EndedOrders => {
-                cells.try_for_each(|row| self.tables.put_ended_order(&decode_ended_order_row(row?)?))
+            TableKind::Orders => cells.try_for_each(|row| self.write_order(row?)),
+            TableKind::EndedOrders => {
+                cells.try_for_each(|row| self.tables.write_ended_order(&decode_ended_order_row(row?)?))
             }
-            Section::History => {
+            TableKind::History => {
                 self.prefetch_queue_names()?;
-                cells.try_for_each(|row| self.tables.insert_ended(&decode_archived_task_row(row?)?))
+                cells.try_for_each(|row| self.tables.insert_archived_task(&decode_archived_task_row(row?)?))
             }
-            Section::Attempts => cells.try_for_each(|row| self.write_attempt(row?)),
-            Section::Logs => self.write_log_lines(cells),
-            Section::Answers => cells.try_for_each(|row| self.write_idempotency_record(row?)),
-            Section::Fires => cells.try_for_each(|row| self.write_fire(row?)),
-            Section::Deeds => cells.try_for_each(|row| self.write_audit_entry(row?)),
-            Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => {
-                Err(Fault::damaged(format!("no place for {section}")))
-            }
+            TableKind::Attempts => cells.try_for_each(|row| self.write_attempt(row?)),
+            TableKind::Logs => self.write_log_lines(cells),
+            TableKind::IdempotencyRecords => cells.try_for_each(|row| self.write_idempotency_record(row?)),
+            TableKind::Fires => cells.try_for_each(|row| self.write_fire(row?)),
+            TableKind::AuditEntries => cells.try_for_each(|row| self.write_audit_entry(row?)),
+            TableKind::OutboxReceipts
+            | TableKind::OutboxKeys
+            | TableKind::OutboxRefusals
+            | TableKind::UnknownTenantRules => Err(Fault::damaged(format!("no place for {section}"))),
         }
     }
 
@@ -124,13 +125,13 @@ impl RedisStoreCopy {
         let (unseen, _journaled) = (row.number()?, row.number()?);
         let counters = Counters {
             last_event: last,
-            forgotten,
-            tasks: row.number()?,
-            fences: row.number()?,
-            objects: row.number()?,
-            orders: 0,
-            journaled: unseen,
-            ended: row.number()?,
+            expired_up_to: forgotten,
+            last_task: row.number()?,
+            last_fence: row.number()?,
+            last_object: row.number()?,
+            last_order: 0,
+            journaled_events: unseen,
+            archived_tasks: row.number()?,
             next_due: None,
         };
         let nodes = row.number()?;
@@ -196,8 +197,8 @@ impl RedisStoreCopy {
 
     fn write_queue(&self, mut row: RowCells) -> Result<()> {
         let (id, handler, tenant) = (row.number()?, row.number()?, row.tenant()?);
-        let of = QueueOf::read(&row.text()?).map_err(Fault::damaged)?;
-        let counts = Counts {
+        let of = QueueSubject::from_text(&row.text()?).map_err(Fault::damaged)?;
+        let counts = QueueCounts {
             ready: row.number()?,
             waiting: row.number()?,
             scheduled: row.number()?,
@@ -239,7 +240,15 @@ impl RedisStoreCopy {
     fn write_schedule(&self, mut row: RowCells) -> Result<()> {
         let (name, expression, settled) = (row.text()?, row.text()?, row.time()?);
         let (unmet, last_event, named) = (row.optional_time()?, row.optional_event()?, row.time()?);
-        let entry = StoredSchedule { row: ScheduleRow { expression, settled, unmet, named }, last_event };
+        let entry = StoredSchedule {
+            row: ScheduleRow {
+                expression,
+                resolved_up_to: settled,
+                next_catch_up: unmet,
+                last_registered_at: named,
+            },
+            last_event,
+        };
         self.overlay().write_row(Table::Schedules, name, entry.encode());
         Ok(())
     }
@@ -248,9 +257,9 @@ impl RedisStoreCopy {
         let JournaledEvent { event, first_task, task_count: tasks } = decode_event_row(row)?;
         let mut number = NO_EVENT_NUMBER;
         self.tables.update_store_state(|StoreState { counters, .. }| {
-            if event.id > counters.forgotten {
-                counters.journaled += 1;
-                number = counters.journaled;
+            if event.id > counters.expired_up_to {
+                counters.journaled_events += 1;
+                number = counters.journaled_events;
             }
         });
         let tasks = usize::try_from(tasks).map_err(Fault::damaged)?;
@@ -259,16 +268,21 @@ impl RedisStoreCopy {
 
     fn write_object(&self, mut row: RowCells) -> Result<()> {
         let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
-        let (last, sent) = (EventId::from_i64(row.number()?), Object::decode_sent(&row.bytes()?));
+        let (last, sent) = (EventId::from_i64(row.number()?), ObjectRow::decode_last_sent(&row.bytes()?));
         let checked = EventId::from_i64(row.number()?);
-        self.tables.insert_object(&tenant, &key, &Object { number, last, sent }, checked);
+        self.tables.insert_object(
+            &tenant,
+            &key,
+            &ObjectRow { number, last_event: last, last_sent: sent },
+            checked,
+        );
         Ok(())
     }
 
     fn write_task(&self, row: RowCells) -> Result<()> {
         let (live, due) = decode_active_task_row(row)?;
-        self.tables.insert_task(&live)?;
-        if due != live.due() {
+        self.tables.insert_active_task(&live)?;
+        if due != live.due_time() {
             let (bucket, field) = bucket_and_field(live.seq);
             self.overlay().write_row(
                 Table::ActiveTasks(bucket),
@@ -281,18 +295,25 @@ impl RedisStoreCopy {
 
     fn write_order(&self, row: RowCells) -> Result<()> {
         let numbered = decode_order_row(row)?;
-        self.tables.insert_order(numbered.n, &numbered.order)?;
+        self.tables.insert_order(numbered.number, &numbered.order)?;
         self.tables.update_store_state(|StoreState { counters, .. }| {
-            counters.orders = counters.orders.max(numbered.n);
+            counters.last_order = counters.last_order.max(numbered.number);
         });
         Ok(())
     }
 
     fn write_attempt(&self, mut row: RowCells) -> Result<()> {
         let (task, number) = (TaskSeq(row.number()?), row.bounded_number()?);
-        let (started, ended, end) = (row.time()?, row.time()?, end_of(row.number()?)?);
+        let (started, ended, end) = (row.time()?, row.time()?, decode_attempt_end(row.number()?)?);
         let error = row.optional_text()?;
-        self.tables.put_attempt(&AttemptRow { task, number, started, ended, end, error: error.as_deref() })
+        self.tables.write_attempt(&AttemptRow {
+            task,
+            number,
+            started_at: started,
+            ended_at: ended,
+            end,
+            error: error.as_deref(),
+        })
     }
 
     /// Writes log lines, which arrive ordered by task and number.
@@ -316,7 +337,11 @@ impl RedisStoreCopy {
         let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
         let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an answer"))?;
         let (answer, at) = (row.text()?, row.time()?);
-        self.tables.put_answer(&Idempotency { tenant, key, digest }, &answer, at)
+        self.tables.write_idempotency_record(
+            &IdempotencyKey { tenant, key, request_digest: digest },
+            &answer,
+            at,
+        )
     }
 
     fn write_fire(&self, mut row: RowCells) -> Result<()> {
@@ -324,7 +349,8 @@ impl RedisStoreCopy {
         let outcome = serde_json::from_str(&row.text()?).map_err(Fault::damaged)?;
         let (event, task) = (row.optional_event()?, row.optional_text()?);
         let task = task.map(|task| TaskId::from_text(&task));
-        self.tables.write_fire_row(&schedule, &Fire { planned, at, outcome, event, task })
+        self.tables
+            .write_fire_row(&schedule, &Fire { planned_at: planned, recorded_at: at, outcome, event, task })
     }
 
     fn write_audit_entry(&self, mut row: RowCells) -> Result<()> {
@@ -333,7 +359,7 @@ impl RedisStoreCopy {
         self.overlay().write_row(
             Table::AuditEntries,
             n.to_string(),
-            rows::encode_audit_entry(&Deed { at, by, action, what, detail }),
+            rows::encode_audit_entry(&AuditEntry { at, actor: by, action, target: what, detail }),
         );
         self.tables.update_store_state(|store_state| {
             store_state.last_audit_entry = store_state.last_audit_entry.max(n)

@@ -3,7 +3,7 @@
 use pointsman_core::TaskSeq;
 use pointsman_core::task::{LogLine, Task};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{AttemptRow, Past};
+use pointsman_store::row::{ArchivedTaskRow, AttemptRow};
 
 use super::RedisTables;
 use crate::connection::{CommandArgs, args, to_arg};
@@ -11,11 +11,11 @@ use crate::keys::{Table, bucket_and_field};
 use crate::{rows, task_indexes};
 
 impl RedisTables {
-    pub(super) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<Past>> {
+    pub(super) fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>> {
         self.overlay.read_archived_task(seq)
     }
 
-    pub(super) fn add_archived_task(&self, past: &Past) -> Result<()> {
+    pub(super) fn add_archived_task(&self, past: &ArchivedTaskRow) -> Result<()> {
         let (bucket, field) = bucket_and_field(past.seq);
         self.overlay.write_row(Table::ArchivedTasks(bucket), field, rows::encode_archived_task(past));
         for (index, member) in task_indexes::archived_task_entries(past) {

@@ -6,7 +6,7 @@ use pointsman_core::Tenant;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Known, Numbered};
+use pointsman_store::row::{ChainRow, OrderRow};
 
 use super::RedisTables;
 use crate::codec::{Member, MemberBuilder, decimal_field};
@@ -16,13 +16,13 @@ use crate::overlay::{CacheFetch, ScanOrder, TransactionOverlay, end_of_prefix};
 use crate::rows;
 
 impl RedisTables {
-    pub(super) fn list_chains(&self) -> Result<Vec<Known>> {
+    pub(super) fn list_chains(&self) -> Result<Vec<ChainRow>> {
         self.overlay.read_chains()
     }
 
     pub(super) fn replace_chains(&self, chains: &[Chain]) -> Result<()> {
         let known = self.overlay.read_chains()?;
-        for Known { chain, state, .. } in &known {
+        for ChainRow { chain, state, .. } in &known {
             if !chains.iter().any(|new| new.path == chain.path) {
                 self.write_chain(chain.clone(), false, state.clone())?;
             }
@@ -71,11 +71,11 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn read_order(&self, n: i64) -> Result<Option<Numbered>> {
+    pub(super) fn read_order(&self, n: i64) -> Result<Option<OrderRow>> {
         self.overlay.read_order(n)
     }
 
-    pub(super) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+    pub(super) fn read_order_by_key(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>> {
         self.overlay.read_order_by_key(tenant, key)
     }
 
@@ -102,13 +102,13 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn rewrite_order(&self, changed: &Numbered) -> Result<()> {
-        self.overlay.write_row(Table::Orders, changed.n.to_string(), rows::encode_order(&changed.order));
+    pub(super) fn rewrite_order(&self, changed: &OrderRow) -> Result<()> {
+        self.overlay.write_row(Table::Orders, changed.number.to_string(), rows::encode_order(&changed.order));
         Ok(())
     }
 
     pub(super) fn delete_order_row(&self, n: i64) -> Result<()> {
-        let Some(Numbered { order, .. }) = self.overlay.read_order(n)? else { return Ok(()) };
+        let Some(OrderRow { order, .. }) = self.overlay.read_order(n)? else { return Ok(()) };
         let field = order_field(&order.tenant, &order.key);
         self.overlay.delete_row(Table::Orders, n.to_string());
         self.overlay.delete_row(Table::OrderNumbers, field.clone());
@@ -148,5 +148,7 @@ fn chain_order_member(key: &OrderKey, n: i64) -> Member {
 }
 
 fn ended_order_age_member(order: &EndedOrder) -> Member {
-    MemberBuilder::from_i64(order.ended.micros()).push_bytes(&order_field(&order.tenant, &order.key)).finish()
+    MemberBuilder::from_i64(order.ended_at.micros())
+        .push_bytes(&order_field(&order.tenant, &order.key))
+        .finish()
 }

@@ -1,16 +1,16 @@
 //! Transactions of a store copy: they write what the writer would have written.
 
-use pointsman_store::commits::Point;
 use pointsman_store::error::Result;
-use pointsman_store::tables::Foreseen;
+use pointsman_store::invalidation::CommitVersion;
+use pointsman_store::tables::ReadSet;
 
 use super::RedisTables;
 use crate::store_state::StoreState;
 
 impl RedisTables {
     /// Begins a page; returns false if another commit happened since this one.
-    pub(crate) fn begin_copy_page(&self, since: Point) -> Result<bool> {
-        self.begin(Foreseen::default())?;
+    pub(crate) fn begin_copy_page(&self, since: CommitVersion) -> Result<bool> {
+        self.begin(ReadSet::default())?;
         if self.store_state.borrow().commit_version != since {
             self.roll_back();
             return Ok(false);
@@ -21,7 +21,7 @@ impl RedisTables {
     }
 
     /// Commits the page; returns the commit version.
-    pub(crate) fn commit_copy_page(&self) -> Result<Point> {
+    pub(crate) fn commit_copy_page(&self) -> Result<CommitVersion> {
         self.commit()?;
         Ok(self.store_state.borrow().commit_version)
     }

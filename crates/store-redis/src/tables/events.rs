@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use pointsman_core::store::Idempotency;
+use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
 
@@ -33,12 +33,12 @@ impl RedisTables {
 
     pub(super) fn write_idempotency_record(
         &self,
-        used: &Idempotency,
+        used: &IdempotencyKey,
         answer: &str,
         now: Timestamp,
     ) -> Result<()> {
         let field = idempotency_field(&used.tenant, &used.key);
-        let row = RowEncoder::default().bytes(&used.digest).text(answer).finish();
+        let row = RowEncoder::default().bytes(&used.request_digest).text(answer).finish();
         self.overlay.add_member(
             Index::IdempotencyRecordsByAge,
             MemberBuilder::from_i64(now.micros()).push_bytes(&field).finish(),

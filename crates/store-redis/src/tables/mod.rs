@@ -20,8 +20,8 @@ mod transaction;
 use std::cell::{Cell, RefCell};
 
 use pointsman_store::SetAsideLog;
-use pointsman_store::clock::CallerTime;
-use pointsman_store::commits::{Change, Point};
+use pointsman_store::caller_time::CallerTime;
+use pointsman_store::invalidation::{CommitVersion, Invalidation};
 use pointsman_store::tables::Counters;
 use uuid::Uuid;
 
@@ -45,11 +45,11 @@ pub struct RedisTables {
     /// Store state when the transaction began.
     state_at_begin: RefCell<StoreState>,
     /// Changes of this transaction that peers may have cached.
-    changes: RefCell<Vec<Change>>,
+    changes: RefCell<Vec<Invalidation>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     registry_changed: Cell<bool>,
     /// Commit version and registry version that the caches reflect.
-    cached_version: Cell<Option<(Point, i64)>>,
+    cached_version: Cell<Option<(CommitVersion, i64)>>,
     /// Number of further transactions that publish invalidation records.
     peer_active_transactions: Cell<u32>,
     /// Outbox entries that this transaction journals first.
@@ -87,7 +87,7 @@ impl RedisTables {
         self.written_rows.get()
     }
 
-    fn record_change(&self, change: Change) {
+    fn record_change(&self, change: Invalidation) {
         self.changes.borrow_mut().push(change);
     }
 

@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use pointsman_core::{EventId, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{IdleObject, Object};
+use pointsman_store::row::{IdleObject, ObjectRow};
 
 use super::RedisTables;
 use crate::codec::{Member, MemberBuilder, decode_member_i64};
@@ -23,7 +23,7 @@ use crate::{keys, rows};
 const SCAN_COUNT: &str = "500";
 
 impl RedisTables {
-    pub(super) fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
+    pub(super) fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
         self.overlay.read_object(tenant, key)
     }
 
@@ -31,25 +31,25 @@ impl RedisTables {
         &self,
         tenant: &Tenant,
         key: &str,
-        object: &Object,
+        object: &ObjectRow,
     ) -> Result<()> {
         let before = self.overlay.read_row(Table::Objects, object_field(tenant, key))?;
         let before = before.map(|row| rows::decode_object_check(&row)).transpose()?.flatten();
         match before {
             Some(checked) => self.write_object(tenant, key, object, checked),
-            None => self.insert_object(tenant, key, object, object.last),
+            None => self.insert_object(tenant, key, object, object.last_event),
         }
         Ok(())
     }
 
     /// Writes an object that is not in the index yet.
-    pub(crate) fn insert_object(&self, tenant: &Tenant, key: &str, object: &Object, checked: EventId) {
+    pub(crate) fn insert_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow, checked: EventId) {
         self.overlay
             .add_member(Index::ObjectsByCheck, check_index_member(checked, &object_field(tenant, key)));
         self.write_object(tenant, key, object, checked);
     }
 
-    fn write_object(&self, tenant: &Tenant, key: &str, object: &Object, checked: EventId) {
+    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow, checked: EventId) {
         self.overlay.write_row(
             Table::Objects,
             object_field(tenant, key),
@@ -58,7 +58,7 @@ impl RedisTables {
         self.overlay.write_row(
             Table::LastEventIds,
             object_name(tenant, key),
-            object.last.to_string().into_bytes(),
+            object.last_event.to_string().into_bytes(),
         );
     }
 
@@ -90,7 +90,12 @@ impl RedisTables {
             match row.map(|row| rows::decode_object_check(&row).map(|checked| (row, checked))).transpose()? {
                 Some((row, Some(checked))) if checked.as_i64() == decode_member_i64(&member, 0)? => {
                     let (tenant, key) = keys::parse_object_field(field)?;
-                    idle.push(IdleObject { tenant, key, object: rows::decode_object(&row)?, queued: false });
+                    idle.push(IdleObject {
+                        tenant,
+                        key,
+                        row: rows::decode_object(&row)?,
+                        has_outbox_events: false,
+                    });
                 }
                 Some(_) | None => self.overlay.remove_member(Index::ObjectsByCheck, member),
             }
@@ -110,7 +115,7 @@ impl RedisTables {
         }
         let questions: Vec<CommandArgs> = idle.iter().map(outbox).collect();
         for (idle, answer) in idle.iter_mut().zip(self.overlay.connection.execute_all(&questions)?) {
-            idle.queued = decode_integer(answer)? > 0;
+            idle.has_outbox_events = decode_integer(answer)? > 0;
         }
         Ok(idle)
     }

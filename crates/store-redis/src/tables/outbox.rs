@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pointsman_core::{EventId, Timestamp};
 use pointsman_store::error::Result;
-use pointsman_store::tables::Foreseen;
+use pointsman_store::tables::ReadSet;
 use redis::Value;
 
 use super::RedisTables;
@@ -129,7 +129,7 @@ impl RedisTables {
     }
 
     /// Returns the command that checks whether an object of the read set has outbox entries.
-    pub(super) fn outbox_exists_command(&self, foreseen: &Foreseen) -> CommandArgs {
+    pub(super) fn outbox_exists_command(&self, foreseen: &ReadSet) -> CommandArgs {
         let keys = &self.overlay.keys;
         let mut args = args!["EXISTS"];
         for object in written_object_names(foreseen) {
@@ -144,12 +144,12 @@ impl RedisTables {
 
     /// Reads the outboxes of the objects that this transaction writes to, if they have entries, and of those that
     /// our workers own.
-    pub(super) fn read_outboxes_for(&self, foreseen: &Foreseen, occupied: bool) -> Result<()> {
-        self.outbox.owned_objects.borrow_mut().extend(foreseen.left.iter().cloned());
+    pub(super) fn read_outboxes_for(&self, foreseen: &ReadSet, occupied: bool) -> Result<()> {
+        self.outbox.owned_objects.borrow_mut().extend(foreseen.claimed_outbox_objects.iter().cloned());
         if occupied {
             self.outbox.written_objects.borrow_mut().extend(written_object_names(foreseen));
         }
-        if occupied || !foreseen.left.is_empty() {
+        if occupied || !foreseen.claimed_outbox_objects.is_empty() {
             self.read_outboxes()?;
         }
         Ok(())
@@ -200,7 +200,7 @@ impl RedisTables {
     }
 
     /// Returns whether a job on these objects must wait, because one of them has a backlog.
-    pub(crate) fn has_outbox_backlog(&self, foreseen: &Foreseen) -> bool {
+    pub(crate) fn has_outbox_backlog(&self, foreseen: &ReadSet) -> bool {
         let behind = self.outbox.backlogged_objects.borrow();
         written_object_names(foreseen).iter().any(|object| behind.contains(object))
     }
@@ -241,7 +241,7 @@ pub(crate) fn requeue_dead_workers_command(
 }
 
 /// Returns the outbox names of the objects of a read set.
-fn written_object_names(foreseen: &Foreseen) -> BTreeSet<Vec<u8>> {
+fn written_object_names(foreseen: &ReadSet) -> BTreeSet<Vec<u8>> {
     foreseen.objects.iter().map(|(tenant, key, _)| object_name(tenant, key).into_bytes()).collect()
 }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use pointsman_core::limit::Pace;
-use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
-use pointsman_core::task::{QueueOf, Realm};
-use pointsman_core::{HandlerDef, Place, Rule, RuleKind, TaskSeq, Tenant, Timestamp};
-use pointsman_store::commits::Change;
+use pointsman_core::limit::LimiterState;
+use pointsman_core::store::{AuditEntry, NodeCapabilities, NodeId, NodeView};
+use pointsman_core::task::{QueueSubject, TaskIdNamespace};
+use pointsman_core::{HandlerDef, Rule, RuleKind, RuleScope, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::Result;
-use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
+use pointsman_store::invalidation::Invalidation;
+use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow, RankRange};
 
 use super::RedisTables;
 use crate::codec::decode_member_i64;
@@ -24,7 +24,7 @@ const REGISTRY_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 impl RedisTables {
-    pub(super) fn read_task_id_namespace(&self) -> Result<Realm> {
+    pub(super) fn read_task_id_namespace(&self) -> Result<TaskIdNamespace> {
         self.overlay.read_task_id_namespace()
     }
 
@@ -50,17 +50,22 @@ impl RedisTables {
         self.overlay.read_queues()
     }
 
-    pub(super) fn create_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId> {
+    pub(super) fn create_queue(
+        &self,
+        handler: HandlerId,
+        tenant: &Tenant,
+        of: &QueueSubject,
+    ) -> Result<QueueId> {
         let id = self.next_number(|store_state| &mut store_state.last_queue);
         self.overlay.write_row(Table::Queues, id.to_string(), rows::encode_queue(handler, tenant, of));
-        self.record_change(Change::Queue(id));
+        self.record_change(Invalidation::Queue(id));
         Ok(id)
     }
 
-    pub(super) fn write_queue_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()> {
+    pub(super) fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()> {
         for (id, counts) in counts {
             self.overlay.write_row(Table::QueueCounts, id.to_string(), rows::encode_counts(counts));
-            self.record_change(Change::Queue(*id));
+            self.record_change(Invalidation::Queue(*id));
         }
         Ok(())
     }
@@ -74,7 +79,7 @@ impl RedisTables {
             .transpose()
     }
 
-    pub(super) fn read_rank_ranges(&self, queue: QueueId) -> Result<Vec<Ranks>> {
+    pub(super) fn read_rank_ranges(&self, queue: QueueId) -> Result<Vec<RankRange>> {
         let mut ranks: BTreeMap<(i64, Option<u16>), (i64, i64)> = BTreeMap::new();
         for member in self.overlay.read_members(
             &Index::ReadyTasks(queue),
@@ -119,9 +124,9 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn write_rate_limiter(&self, handler: HandlerId, pace: &Pace) -> Result<()> {
+    pub(super) fn write_rate_limiter(&self, handler: HandlerId, pace: &LimiterState) -> Result<()> {
         self.overlay.write_row(Table::RateLimiters, handler.to_string(), rows::encode_json(pace)?);
-        self.record_change(Change::Pace(handler));
+        self.record_change(Invalidation::Limiter(handler));
         Ok(())
     }
 
@@ -157,7 +162,7 @@ impl RedisTables {
     }
 
     pub(super) fn write_rule(&self, rule: &Rule) -> Result<()> {
-        let field = rule_field(rule.kind, &rule.place, rule.tenant.as_ref());
+        let field = rule_field(rule.kind, &rule.scope, rule.tenant.as_ref());
         self.overlay.write_row(Table::Rules, field, rows::encode_json(rule)?);
         self.mark_registry_changed();
         Ok(())
@@ -166,7 +171,7 @@ impl RedisTables {
     pub(super) fn delete_rule_row(
         &self,
         kind: RuleKind,
-        place: &Place,
+        place: &RuleScope,
         tenant: Option<&Tenant>,
     ) -> Result<()> {
         self.overlay.delete_row(Table::Rules, rule_field(kind, place, tenant));
@@ -188,9 +193,16 @@ impl RedisTables {
     pub(super) fn add_node_row(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let id = self.next_number(|store_state| &mut store_state.last_node);
         self.caller_time.report(now);
-        let abilities = Abilities::default();
-        let node =
-            NodeView { id, name: name.into(), joined: now, heard: now, gone: false, abilities, running: 0 };
+        let abilities = NodeCapabilities::default();
+        let node = NodeView {
+            id,
+            name: name.into(),
+            joined_at: now,
+            last_heartbeat_at: now,
+            gone: false,
+            capabilities: abilities,
+            running: 0,
+        };
         self.write_node(&node)?;
         self.mark_registry_changed();
         Ok(id)
@@ -210,15 +222,15 @@ impl RedisTables {
         Ok(lives)
     }
 
-    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &Abilities) -> Result<()> {
-        self.update_node(node, |node| node.abilities = abilities.clone()).map(drop)
+    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
+        self.update_node(node, |node| node.capabilities = abilities.clone()).map(drop)
     }
 
     pub(super) fn write_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
         self.caller_time.report(now);
         self.update_node(node, |node| {
             if !node.gone {
-                node.heard = now;
+                node.last_heartbeat_at = now;
             }
         })
     }
@@ -231,11 +243,11 @@ impl RedisTables {
 
     pub(super) fn list_silent_nodes(&self, before: Timestamp) -> Result<Vec<NodeId>> {
         let nodes = self.overlay.read_all_nodes(false)?;
-        let silent = nodes.iter().filter(|node| !node.gone && node.heard < before);
+        let silent = nodes.iter().filter(|node| !node.gone && node.last_heartbeat_at < before);
         Ok(silent.map(|node| node.id).collect())
     }
 
-    pub(super) fn add_audit_entry(&self, deed: &Deed) -> Result<()> {
+    pub(super) fn add_audit_entry(&self, deed: &AuditEntry) -> Result<()> {
         let n = self.next_number(|store_state| &mut store_state.last_audit_entry);
         self.overlay.write_row(Table::AuditEntries, n.to_string(), rows::encode_audit_entry(deed));
         Ok(())
@@ -243,7 +255,7 @@ impl RedisTables {
 }
 
 /// Returns the field of a rule: kind, place and tenant are unique together.
-fn rule_field(kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Vec<u8> {
+fn rule_field(kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> Vec<u8> {
     let tenant = tenant.map_or("", |tenant| tenant.as_str());
-    [kind.as_str(), place.space(), &place.name(), tenant].join("\0").into_bytes()
+    [kind.as_str(), place.kind_name(), &place.name(), tenant].join("\0").into_bytes()
 }

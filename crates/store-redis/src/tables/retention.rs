@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::error::Result;
-use pointsman_store::row::Past;
+use pointsman_store::row::ArchivedTaskRow;
 
 use super::RedisTables;
 use crate::codec::{MemberBuilder, decimal_field, decode_member_i64};
@@ -95,12 +95,12 @@ impl RedisTables {
         for member in buckets {
             for past in self.overlay.read_archived_bucket(decode_member_i64(&member, 0)?)? {
                 // Later tasks were journaled later.
-                let journaled = past.event.map_or(past.created, EventId::timestamp);
+                let journaled = past.event.map_or(past.created_at, EventId::timestamp);
                 if expired.tasks >= MAX_ROWS_PER_STEP || (expired.tasks >= surplus && journaled >= before) {
                     return Ok((self.delete_collected_keys(&expired), expired.tasks >= MAX_ROWS_PER_STEP));
                 }
                 looked_at += 1;
-                if looked_at <= surplus || past.finished < before {
+                if looked_at <= surplus || past.finished_at < before {
                     self.expire_archived_task(&past, &mut expired)?;
                 }
             }
@@ -109,7 +109,7 @@ impl RedisTables {
     }
 
     /// Deletes an archived task, and collects the keys of its attempts, log and document 002.
-    fn expire_archived_task(&self, past: &Past, expired: &mut ExpiredTaskKeys) -> Result<()> {
+    fn expire_archived_task(&self, past: &ArchivedTaskRow, expired: &mut ExpiredTaskKeys) -> Result<()> {
         expired.tasks += 1;
         expired.keys.push(self.overlay.keys.table_key(&Table::Attempts(past.seq)));
         expired.keys.extend(self.read_task_log_key(past.seq)?);
@@ -162,7 +162,7 @@ impl RedisTables {
     pub(super) fn expire_records(&self, before: Timestamp) -> Result<bool> {
         let fires = self.expire_fires(before)?;
         for node in self.overlay.read_all_nodes(false)? {
-            if node.gone && node.heard < before {
+            if node.gone && node.last_heartbeat_at < before {
                 self.overlay.delete_row(Table::Nodes, node.id.to_string());
             }
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use pointsman_core::fire::{Fire, Outcome, Skipped};
+use pointsman_core::fire::{Fire, FireOutcome, SkipReason};
 use pointsman_core::{EventId, ScheduleName, TaskSeq, Timestamp};
 use pointsman_store::error::Result;
-use pointsman_store::row::{Phase, ScheduleRow};
+use pointsman_store::row::{ScheduleRow, TaskPhase};
 
 use super::RedisTables;
 use crate::codec::{Member, MemberBuilder, RowDecoder, RowEncoder, decode_member_i64};
@@ -22,7 +22,12 @@ pub(crate) struct StoredSchedule {
 
 impl StoredSchedule {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let ScheduleRow { expression, settled, unmet, named } = &self.row;
+        let ScheduleRow {
+            expression,
+            resolved_up_to: settled,
+            next_catch_up: unmet,
+            last_registered_at: named,
+        } = &self.row;
         RowEncoder::default()
             .text(expression)
             .varint(settled.micros())
@@ -36,9 +41,9 @@ impl StoredSchedule {
         let mut row = RowDecoder::new(bytes);
         let schedule = ScheduleRow {
             expression: row.text()?.into(),
-            settled: Timestamp::from_micros(row.varint()?),
-            unmet: row.optional_varint()?.map(Timestamp::from_micros),
-            named: Timestamp::from_micros(row.varint()?),
+            resolved_up_to: Timestamp::from_micros(row.varint()?),
+            next_catch_up: row.optional_varint()?.map(Timestamp::from_micros),
+            last_registered_at: Timestamp::from_micros(row.varint()?),
         };
         Ok(Self { row: schedule, last_event: row.optional_varint()?.map(EventId::from_i64) })
     }
@@ -54,7 +59,12 @@ impl RedisTables {
 
     pub(super) fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> {
         let last_event = self.read_schedule(name.as_str())?.and_then(|entry| entry.last_event);
-        let row = ScheduleRow { expression: expression.into(), settled: now, unmet: None, named: now };
+        let row = ScheduleRow {
+            expression: expression.into(),
+            resolved_up_to: now,
+            next_catch_up: None,
+            last_registered_at: now,
+        };
         self.overlay.write_row(Table::Schedules, name.as_str(), StoredSchedule { row, last_event }.encode());
         Ok(())
     }
@@ -71,7 +81,9 @@ impl RedisTables {
     }
 
     pub(super) fn write_last_configured(&self, names: &[String], now: Timestamp) -> Result<()> {
-        names.iter().try_for_each(|name| self.update_schedule(name, |entry| entry.row.named = now))
+        names
+            .iter()
+            .try_for_each(|name| self.update_schedule(name, |entry| entry.row.last_registered_at = now))
     }
 
     pub(super) fn delete_schedule_row(&self, name: &str) -> Result<()> {
@@ -86,20 +98,20 @@ impl RedisTables {
 
     pub(super) fn record_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
         let name = schedule.to_string();
-        if let Some(before) = self.read_fire(schedule, fire.planned)? {
+        if let Some(before) = self.read_fire(schedule, fire.planned_at)? {
             self.overlay.remove_member(Index::FiresByAge, fire_age_member(&name, &before));
         }
         self.write_fire_row(&name, fire)?;
         self.update_schedule(&name, |StoredSchedule { row, last_event }| {
-            row.settled = row.settled.max(fire.planned);
-            row.unmet = row.unmet.or(unmet.then_some(fire.planned));
+            row.resolved_up_to = row.resolved_up_to.max(fire.planned_at);
+            row.next_catch_up = row.next_catch_up.or(unmet.then_some(fire.planned_at));
             *last_event = fire.event.or(*last_event);
         })
     }
 
     /// Writes a fire without changing its schedule.
     pub(crate) fn write_fire_row(&self, schedule: &str, fire: &Fire) -> Result<()> {
-        let planned = fire.planned.micros();
+        let planned = fire.planned_at.micros();
         self.overlay.write_row(Table::Fires(schedule.into()), planned.to_string(), rows::encode_fire(fire)?);
         self.overlay.add_member(Index::FireTimes(schedule.into()), MemberBuilder::from_i64(planned).finish());
         self.overlay.add_member(Index::FiresByAge, fire_age_member(schedule, fire));
@@ -115,12 +127,12 @@ impl RedisTables {
         for member in self.overlay.read_members(&index, later, ScanOrder::Ascending, usize::MAX)? {
             let planned = Timestamp::from_micros(decode_member_i64(&member, 0)?);
             let fire = self.read_fire(schedule, planned)?;
-            if fire.is_some_and(|fire| fire.outcome == Outcome::Skipped(Skipped::Held)) {
+            if fire.is_some_and(|fire| fire.outcome == FireOutcome::Skipped(SkipReason::PausedByRule)) {
                 unmet = Some(planned);
                 break;
             }
         }
-        self.update_schedule(schedule.as_str(), |entry| entry.row.unmet = unmet)
+        self.update_schedule(schedule.as_str(), |entry| entry.row.next_catch_up = unmet)
     }
 
     pub(super) fn list_unfinished_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
@@ -128,15 +140,15 @@ impl RedisTables {
         let event = last.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
         let Some(event) = event else { return Ok(vec![]) };
         let tasks = self.overlay.read_active_tasks(event.task_seqs())?;
-        let unfinished = tasks.iter().filter(|live| live.phase.code() <= Phase::Locked.code());
+        let unfinished = tasks.iter().filter(|live| live.phase.code() <= TaskPhase::Locked.code());
         Ok(unfinished.map(|live| live.seq).collect())
     }
 }
 
 /// Returns the age index member of a fire: time, planned time and schedule.
 pub(super) fn fire_age_member(schedule: &str, fire: &Fire) -> Member {
-    MemberBuilder::from_i64(fire.at.micros())
-        .push_i64(fire.planned.micros())
+    MemberBuilder::from_i64(fire.recorded_at.micros())
+        .push_i64(fire.planned_at.micros())
         .push_bytes(schedule.as_bytes())
         .finish()
 }

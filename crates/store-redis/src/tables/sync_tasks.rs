@@ -1,10 +1,10 @@
 //! The keys of document 002 for external readers: the tasks of sources, the waiting ones, and the history of each
 //! source and collection. They are written together with the tasks and never read here.
 
-use pointsman_core::task::State;
+use pointsman_core::task::TaskState;
 use pointsman_core::{TaskId, Timestamp};
 use pointsman_store::error::Result;
-use pointsman_store::row::{Live, Past};
+use pointsman_store::row::{ActiveTaskRow, ArchivedTaskRow};
 
 use super::RedisTables;
 use crate::connection::{CommandArgs, args, to_arg};
@@ -23,12 +23,12 @@ struct SyncTask<'t> {
     created: Timestamp,
     started: Option<Timestamp>,
     finished: Option<Timestamp>,
-    state: &'t State,
+    state: &'t TaskState,
 }
 
 impl RedisTables {
     /// Writes the keys of an active task.
-    pub(super) fn write_active_sync_task(&self, live: &Live) -> Result<()> {
+    pub(super) fn write_active_sync_task(&self, live: &ActiveTaskRow) -> Result<()> {
         let Some((source, collection, id)) = self.sync_task_identity(live.queue, live.seq)? else {
             return Ok(());
         };
@@ -37,15 +37,15 @@ impl RedisTables {
             source,
             collection,
             priority: live.priority,
-            created: live.created,
-            started: live.started,
+            created: live.created_at,
+            started: live.started_at,
             finished: None,
             state: &live.life.state,
         };
         self.write_sync_task(&task);
-        let waits = matches!(live.life.state, State::New { .. } | State::Scheduled);
+        let waits = matches!(live.life.state, TaskState::New { .. } | TaskState::Scheduled);
         if waits {
-            let score = live.priority * 1_000_000_000_000 - unix_seconds(live.created);
+            let score = live.priority * 1_000_000_000_000 - unix_seconds(live.created_at);
             self.overlay.add_command(args![
                 "ZADD",
                 self.overlay.keys.with_prefix(PRIORITY_QUEUE_KEY),
@@ -65,14 +65,14 @@ impl RedisTables {
     }
 
     /// Removes a task that is not active any more from the waiting tasks.
-    pub(super) fn remove_from_sync_queue_of_task(&self, live: &Live) -> Result<()> {
+    pub(super) fn remove_from_sync_queue_of_task(&self, live: &ActiveTaskRow) -> Result<()> {
         if let Some((_, _, id)) = self.sync_task_identity(live.queue, live.seq)? {
             self.remove_from_sync_queue(&id);
         }
         Ok(())
     }
 
-    pub(super) fn write_archived_sync_task(&self, past: &Past) -> Result<()> {
+    pub(super) fn write_archived_sync_task(&self, past: &ArchivedTaskRow) -> Result<()> {
         let Some((source, collection, id)) = self.sync_task_identity(past.queue, past.seq)? else {
             return Ok(());
         };
@@ -81,16 +81,16 @@ impl RedisTables {
             source,
             collection,
             priority: past.priority,
-            created: past.created,
-            started: past.started,
-            finished: Some(past.finished),
+            created: past.created_at,
+            started: past.started_at,
+            finished: Some(past.finished_at),
             state: &past.life.state,
         });
         Ok(())
     }
 
     /// Returns the keys of an expired task: its hash, its history, and its member there.
-    pub(super) fn sync_task_keys(&self, past: &Past) -> Result<Option<[Vec<u8>; 3]>> {
+    pub(super) fn sync_task_keys(&self, past: &ArchivedTaskRow) -> Result<Option<[Vec<u8>; 3]>> {
         let named = self.sync_task_identity(past.queue, past.seq)?;
         Ok(named.map(|(source, collection, id)| {
             let keys = &self.overlay.keys;
@@ -109,11 +109,11 @@ impl RedisTables {
             return Ok(None);
         }
         let (handler, row) = self.overlay.read_queue_with_handler(queue)?;
-        let Some(collection) = row.of.collection() else { return Ok(None) };
+        let Some(collection) = row.kind.collection() else { return Ok(None) };
         let id = TaskId::new(
             handler.as_str(),
             collection.as_str(),
-            self.overlay.read_task_id_namespace()?.uuid(seq),
+            self.overlay.read_task_id_namespace()?.uuid_of_seq(seq),
         );
         Ok(Some((handler.to_string(), collection.to_string(), id)))
     }
@@ -129,7 +129,7 @@ impl RedisTables {
             ("created_at", task.created.to_string()),
             ("started_at", time(task.started)),
             ("finished_at", time(task.finished)),
-            ("status", task.state.status().public(task.state.reason()).into()),
+            ("status", task.state.status().public_name(task.state.error_reason()).into()),
         ];
         let mut hash: CommandArgs = args!["HSET", keys.with_prefix(&format!("sync_tasks#{}", task.id))];
         hash.extend(fields.iter().flat_map(|(name, value)| [to_arg(name), to_arg(value)]));

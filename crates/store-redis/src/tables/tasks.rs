@@ -3,11 +3,11 @@
 use std::ops::Bound;
 
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{AttemptEnd, State};
+use pointsman_core::task::{AttemptOutcome, TaskState};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store::commits::Change;
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Gated, HandlerId, Head, Live, Phase, QueueId, Waiting};
+use pointsman_store::invalidation::Invalidation;
+use pointsman_store::row::{ActiveTaskRow, GatedTask, HandlerId, LaneHead, QueueId, TaskPhase, WaitingTask};
 
 use super::RedisTables;
 use crate::codec::{Member, MemberBuilder, decode_member_i64};
@@ -21,7 +21,7 @@ const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unboun
 
 impl RedisTables {
     /// Replaces the row and the index entries of a task.
-    fn replace_task(&self, before: Option<&Live>, after: Option<&Live>) -> Result<()> {
+    fn replace_task(&self, before: Option<&ActiveTaskRow>, after: Option<&ActiveTaskRow>) -> Result<()> {
         let old = before.map(task_indexes::active_task_entries).unwrap_or_default();
         let new = after.map(task_indexes::active_task_entries).unwrap_or_default();
         for (index, member) in old.iter().filter(|place| !new.contains(place)) {
@@ -46,7 +46,7 @@ impl RedisTables {
     }
 
     /// Changes an existing task.
-    fn update_task(&self, seq: TaskSeq, change: impl FnOnce(&mut Live)) -> Result<()> {
+    fn update_task(&self, seq: TaskSeq, change: impl FnOnce(&mut ActiveTaskRow)) -> Result<()> {
         let before = self
             .overlay
             .read_active_task(seq)?
@@ -56,60 +56,63 @@ impl RedisTables {
         self.replace_task(Some(&before), Some(&after))
     }
 
-    pub(super) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
+    pub(super) fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
         self.overlay.read_active_task(seq)
     }
 
-    pub(super) fn add_active_task(&self, live: &Live) -> Result<()> {
+    pub(super) fn add_active_task(&self, live: &ActiveTaskRow) -> Result<()> {
         self.replace_task(None, Some(live))
     }
 
-    pub(super) fn delete_active_task(&self, live: &Live) -> Result<()> {
+    pub(super) fn delete_active_task(&self, live: &ActiveTaskRow) -> Result<()> {
         let before = self.overlay.read_active_task(live.seq)?;
         self.replace_task(before.as_ref(), None)
     }
 
-    pub(super) fn write_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()> {
+    pub(super) fn write_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()> {
         self.update_task(seq, |live| {
-            let due = live.due();
+            let due = live.due_time();
             (live.phase, live.rank) = (phase, rank);
             live.life.state = match phase {
-                Phase::Blocked | Phase::Gated | Phase::Delayed | Phase::Ready => State::New { due },
-                Phase::Scheduled => State::Scheduled,
-                Phase::Missing => State::Missing { due },
-                Phase::Locked | Phase::Halted => live.life.state,
+                TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Ready => {
+                    TaskState::New { due }
+                }
+                TaskPhase::Scheduled => TaskState::Scheduled,
+                TaskPhase::Missing => TaskState::Missing { due },
+                TaskPhase::Locked | TaskPhase::Halted => live.life.state,
             };
         })
     }
 
-    pub(super) fn lock_task(&self, locked: &Live) -> Result<()> {
+    pub(super) fn lock_task(&self, locked: &ActiveTaskRow) -> Result<()> {
         self.update_task(locked.seq, |live| {
             live.phase = locked.phase;
-            live.started = locked.started;
+            live.started_at = locked.started_at;
             live.life.state = locked.life.state;
             live.life.attempt = locked.life.attempt;
         })
     }
 
-    pub(super) fn write_task_changes(&self, changed: &Live) -> Result<()> {
+    pub(super) fn write_task_changes(&self, changed: &ActiveTaskRow) -> Result<()> {
         self.update_task(changed.seq, |live| {
             live.phase = changed.phase;
-            live.place = changed.place;
+            live.lane_position = changed.lane_position;
             live.rank = changed.rank;
-            live.started = changed.started;
+            live.started_at = changed.started_at;
             live.error = changed.error.clone();
             live.life = changed.life;
         })
     }
 
-    pub(super) fn write_lane_assignment(&self, tracked: &Live) -> Result<()> {
+    pub(super) fn write_lane_assignment(&self, tracked: &ActiveTaskRow) -> Result<()> {
         self.update_task(tracked.seq, |live| {
-            (live.lane, live.crowd, live.bucket) = (tracked.lane, tracked.crowd, tracked.bucket);
+            (live.lane, live.concurrency_group, live.key_bucket) =
+                (tracked.lane, tracked.concurrency_group, tracked.key_bucket);
         })
     }
 
     pub(super) fn write_concurrency_group(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
-        self.update_task(seq, |live| live.crowd = crowd)
+        self.update_task(seq, |live| live.concurrency_group = crowd)
     }
 
     pub(super) fn write_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
@@ -118,7 +121,7 @@ impl RedisTables {
 
     pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
         self.update_task(seq, |live| {
-            if let State::Locked(lease) = &mut live.life.state
+            if let TaskState::Locked(lease) = &mut live.life.state
                 && lease.until.is_some()
             {
                 lease.until = Some(until);
@@ -127,10 +130,10 @@ impl RedisTables {
     }
 
     pub(super) fn record_task_change(&self, seq: TaskSeq) {
-        self.record_change(Change::Task(seq));
+        self.record_change(Invalidation::Task(seq));
     }
 
-    pub(super) fn read_lane_head(&self, lane: i64) -> Result<Option<Head>> {
+    pub(super) fn read_lane_head(&self, lane: i64) -> Result<Option<LaneHead>> {
         if self.is_lane_of_new_object(lane) {
             self.overlay.assume_lane_was_empty(lane)?;
         }
@@ -139,12 +142,16 @@ impl RedisTables {
             .overlay
             .read_active_task(seq)?
             .ok_or_else(|| Fault::damaged(format!("no task {} of a lane", seq.0)))?;
-        Ok(Some(Head { place, phase: live.phase, next: Waiting::of(&live, live.due()) }))
+        Ok(Some(LaneHead {
+            lane_position: place,
+            phase: live.phase,
+            task: WaitingTask::from_row(&live, live.due_time()),
+        }))
     }
 
     /// Returns whether the object of a lane is new in this transaction, so that its lanes were empty.
     fn is_lane_of_new_object(&self, lane: i64) -> bool {
-        let objects = self.state_at_begin.borrow().counters.objects;
+        let objects = self.state_at_begin.borrow().counters.last_object;
         pointsman_store::object_of_lane(lane).is_some_and(|object| object > objects)
     }
 
@@ -167,18 +174,22 @@ impl RedisTables {
         )
     }
 
-    pub(super) fn read_first_blocked_in_group(&self, crowd: i64) -> Result<Option<Waiting>> {
+    pub(super) fn read_first_blocked_in_group(&self, crowd: i64) -> Result<Option<WaitingTask>> {
         let blocked = self.overlay.read_task_seqs(
             &Index::ConcurrencyGroups,
             &MemberBuilder::from_i64(crowd).push_i64(1).finish(),
             2,
             1,
         )?;
-        Ok(self.overlay.read_active_tasks(blocked)?.first().map(|live| Waiting::of(live, live.due())))
+        Ok(self
+            .overlay
+            .read_active_tasks(blocked)?
+            .first()
+            .map(|live| WaitingTask::from_row(live, live.due_time())))
     }
 
     /// Reads the first ready tasks of each queue with their events.
-    pub(super) fn read_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
+    pub(super) fn read_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
         let wanted: Vec<(Index, usize)> = shares
             .iter()
             .map(|(queue, share)| (Index::ReadyTasks(*queue), (*share).max(0) as usize))
@@ -232,7 +243,7 @@ impl RedisTables {
     }
 
     /// Lists scheduled tasks by score, rank and age.
-    pub(super) fn list_scheduled_tasks(&self) -> Result<Vec<Live>> {
+    pub(super) fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>> {
         let mut scheduled = self.overlay.read_active_tasks(self.overlay.read_task_seqs(
             &Index::ScheduledTasks,
             &[],
@@ -243,7 +254,7 @@ impl RedisTables {
         Ok(scheduled)
     }
 
-    pub(super) fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
+    pub(super) fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
         let end = MemberBuilder::from_i64(now.micros()).push_i64(i64::MAX).finish();
         let due = self.overlay.read_members(
             &Index::DueTasks,
@@ -253,7 +264,12 @@ impl RedisTables {
         )?;
         let seqs: Vec<TaskSeq> =
             due.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
-        Ok(self.overlay.read_active_tasks(seqs)?.iter().map(|live| Waiting::of(live, live.due())).collect())
+        Ok(self
+            .overlay
+            .read_active_tasks(seqs)?
+            .iter()
+            .map(|live| WaitingTask::from_row(live, live.due_time()))
+            .collect())
     }
 
     pub(super) fn read_earliest_due(&self) -> Result<Option<Timestamp>> {
@@ -261,16 +277,21 @@ impl RedisTables {
         first.first().map(|member| decode_member_i64(member, 0).map(Timestamp::from_micros)).transpose()
     }
 
-    pub(super) fn list_gated_tasks(&self, event: EventId) -> Result<Vec<Gated>> {
+    pub(super) fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>> {
         let seqs = self.overlay.read_task_seqs(
             &Index::GatedTasks,
             &MemberBuilder::from_i64(event.as_i64()).finish(),
             2,
             usize::MAX,
         )?;
-        let gated = |live: &Live| {
-            let Live { lane, place, stage, .. } = *live;
-            Gated { waiting: Waiting::of(live, live.due()), lane, place, stage }
+        let gated = |live: &ActiveTaskRow| {
+            let ActiveTaskRow { lane, lane_position: place, stage, .. } = *live;
+            GatedTask {
+                task: WaitingTask::from_row(live, live.due_time()),
+                lane,
+                lane_position: place,
+                stage,
+            }
         };
         Ok(self.overlay.read_active_tasks(seqs)?.iter().map(gated).collect())
     }
@@ -284,7 +305,7 @@ impl RedisTables {
     ) -> Result<Option<TaskSeq>> {
         let Some(journaled) = self.overlay.read_journaled_event(event)? else { return Ok(None) };
         for live in self.overlay.read_active_tasks(journaled.task_seqs())? {
-            let before = live.sync && live.stage < stage && live.phase.code() <= Phase::Locked.code();
+            let before = live.is_sync && live.stage < stage && live.phase.code() <= TaskPhase::Locked.code();
             if before && (!fresh || (!live.life.late && self.has_no_finished_attempt(live.seq)?)) {
                 return Ok(Some(live.seq));
             }
@@ -294,10 +315,10 @@ impl RedisTables {
 
     /// Returns whether all attempts ended by a release.
     fn has_no_finished_attempt(&self, seq: TaskSeq) -> Result<bool> {
-        Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.end == AttemptEnd::Released))
+        Ok(self.overlay.read_attempts(seq)?.iter().all(|attempt| attempt.outcome == AttemptOutcome::Released))
     }
 
-    pub(super) fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
+    pub(super) fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>> {
         self.overlay.read_active_tasks(self.overlay.read_task_seqs(
             &Index::LockedTasks(node),
             &[],
@@ -306,7 +327,7 @@ impl RedisTables {
         )?)
     }
 
-    pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+    pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
         let end = MemberBuilder::from_i64(now.micros()).finish();
         let over = (Bound::Unbounded, Bound::Excluded(&*end));
         let over =
@@ -314,15 +335,15 @@ impl RedisTables {
         let seqs: Vec<TaskSeq> =
             over.iter().map(|member| decode_member_i64(member, 1).map(TaskSeq)).collect::<Result<_>>()?;
         let mut locked = self.overlay.read_active_tasks(seqs)?;
-        locked.retain(|live| live.started.is_some_and(|started| started >= since));
+        locked.retain(|live| live.started_at.is_some_and(|started| started >= since));
         Ok(locked)
     }
 
     /// Lists at most `most` tasks of a queue in a phase.
-    fn list_tasks_in_phase(&self, queue: QueueId, phase: Phase, most: usize) -> Result<Vec<TaskSeq>> {
+    fn list_tasks_in_phase(&self, queue: QueueId, phase: TaskPhase, most: usize) -> Result<Vec<TaskSeq>> {
         match phase {
-            Phase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, most),
-            Phase::Locked => {
+            TaskPhase::Ready => self.overlay.read_task_seqs(&Index::ReadyTasks(queue), &[], 2, most),
+            TaskPhase::Locked => {
                 let mut locked = Vec::new();
                 for node in self.overlay.list_lease_holders()? {
                     let held = self.list_tasks_locked_by(node)?;
@@ -330,12 +351,12 @@ impl RedisTables {
                 }
                 Ok(locked)
             }
-            Phase::Blocked
-            | Phase::Gated
-            | Phase::Delayed
-            | Phase::Scheduled
-            | Phase::Halted
-            | Phase::Missing => {
+            TaskPhase::Blocked
+            | TaskPhase::Gated
+            | TaskPhase::Delayed
+            | TaskPhase::Scheduled
+            | TaskPhase::Halted
+            | TaskPhase::Missing => {
                 self.overlay.read_task_seqs(&Index::waiting_tasks(queue, phase), &[], 0, most)
             }
         }
@@ -344,7 +365,7 @@ impl RedisTables {
     pub(super) fn list_tasks_in_phases(
         &self,
         queue: QueueId,
-        phases: &[Phase],
+        phases: &[TaskPhase],
         most: usize,
     ) -> Result<Vec<TaskSeq>> {
         let mut found = Vec::new();
@@ -372,16 +393,16 @@ impl RedisTables {
     }
 
     /// Lists all active tasks of a queue by age.
-    fn list_active_tasks_of_queue(&self, queue: QueueId) -> Result<Vec<Live>> {
-        const ALL: [Phase; 8] = [
-            Phase::Blocked,
-            Phase::Gated,
-            Phase::Delayed,
-            Phase::Ready,
-            Phase::Scheduled,
-            Phase::Locked,
-            Phase::Halted,
-            Phase::Missing,
+    fn list_active_tasks_of_queue(&self, queue: QueueId) -> Result<Vec<ActiveTaskRow>> {
+        const ALL: [TaskPhase; 8] = [
+            TaskPhase::Blocked,
+            TaskPhase::Gated,
+            TaskPhase::Delayed,
+            TaskPhase::Ready,
+            TaskPhase::Scheduled,
+            TaskPhase::Locked,
+            TaskPhase::Halted,
+            TaskPhase::Missing,
         ];
         self.overlay.read_active_tasks(self.list_tasks_in_phases(queue, &ALL, usize::MAX)?)
     }
@@ -390,31 +411,36 @@ impl RedisTables {
         Ok(self
             .list_active_tasks_of_queue(queue)?
             .iter()
-            .map(|live| (live.seq, live.priority, live.created))
+            .map(|live| (live.seq, live.priority, live.created_at))
             .collect())
     }
 
-    pub(super) fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
-        let unlaned = |live: &Live| live.phase.code() <= Phase::Locked.code() && live.lane.is_none();
-        let tasks: Vec<Live> = self.list_active_tasks_of_queue(queue)?.into_iter().filter(unlaned).collect();
+    pub(super) fn list_tasks_to_regroup(
+        &self,
+        queue: QueueId,
+    ) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
+        let unlaned =
+            |live: &ActiveTaskRow| live.phase.code() <= TaskPhase::Locked.code() && live.lane.is_none();
+        let tasks: Vec<ActiveTaskRow> =
+            self.list_active_tasks_of_queue(queue)?.into_iter().filter(unlaned).collect();
         let events: Vec<EventId> = tasks.iter().filter_map(|live| live.event).collect();
         self.prefetch_events(&events)?;
         let mut found = Vec::new();
         for live in tasks {
             let event = live.event.map(|id| self.overlay.read_journaled_event(id)).transpose()?.flatten();
             if let Some(key) = event.and_then(|found| found.event.key) {
-                found.push((Waiting::of(&live, live.due()), live.phase, key.to_string()));
+                found.push((WaitingTask::from_row(&live, live.due_time()), live.phase, key.to_string()));
             }
         }
-        found.sort_by_key(|(waiting, phase, _)| (phase.code() < Phase::Scheduled.code(), waiting.seq));
+        found.sort_by_key(|(waiting, phase, _)| (phase.code() < TaskPhase::Scheduled.code(), waiting.seq));
         Ok(found)
     }
 
-    pub(super) fn count_ready_before(&self, live: &Live, most: u64) -> Result<u64> {
+    pub(super) fn count_ready_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let member = task_indexes::ready_member(live);
         let upper = match live.phase {
-            Phase::Ready => Bound::Excluded(&*member),
+            TaskPhase::Ready => Bound::Excluded(&*member),
             _ => Bound::Unbounded,
         };
         let index = Index::ReadyTasks(live.queue);

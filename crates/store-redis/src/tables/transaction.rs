@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use pointsman_core::Tenant;
-use pointsman_store::commits::{Change, Commit, Point, changed, since, told};
 use pointsman_store::error::{Fault, Result};
+use pointsman_store::invalidation::{
+    CommitRecord, CommitVersion, Invalidation, commits_since, decode_invalidations, encode_invalidations,
+};
 use pointsman_store::row::HandlerId;
-use pointsman_store::tables::{Changes, Foreseen, Memory};
+use pointsman_store::tables::{CacheState, PeerChanges, ReadSet};
 use redis::Value;
 
 use super::RedisTables;
@@ -57,7 +59,7 @@ struct LockedState {
 impl RedisTables {
     /// Reads the store state under the write lock; returns `false` if there is no store.
     pub(crate) fn read_existing_state(&self) -> Result<bool> {
-        match self.wait_for_write_lock(&Foreseen::default())? {
+        match self.wait_for_write_lock(&ReadSet::default())? {
             Some(taken) => {
                 self.store_state.replace(taken.store_state);
                 self.release_write_lock()?;
@@ -67,7 +69,7 @@ impl RedisTables {
         }
     }
 
-    pub(crate) fn begin(&self, foreseen: Foreseen) -> Result<Memory> {
+    pub(crate) fn begin(&self, foreseen: ReadSet) -> Result<CacheState> {
         self.overlay.connection.stop_lock_renewal();
         self.changes.take();
         self.outbox.clear();
@@ -81,15 +83,15 @@ impl RedisTables {
         self.state_at_begin.replace(store_state);
         let cache_state = self.refresh_caches(&recent_commits, prefetched)?;
         match cache_state {
-            Memory::Current => {
+            CacheState::Fresh => {
                 self.peer_active_transactions.update(|left| left.saturating_sub(1));
                 self.prefetch_lanes(&foreseen)?;
             }
-            Memory::Behind(_) => {
+            CacheState::Stale(_) => {
                 self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
                 self.prefetch(&foreseen)?;
             }
-            Memory::Unknown => {
+            CacheState::Unknown => {
                 self.peer_active_transactions.set(PEER_ACTIVE_TRANSACTIONS);
                 // Reading everything may take longer than the lease of the lock.
                 self.overlay
@@ -103,7 +105,7 @@ impl RedisTables {
     }
 
     /// Acquires the write lock and fetches the read set.
-    fn wait_for_write_lock(&self, foreseen: &Foreseen) -> Result<Option<LockedState>> {
+    fn wait_for_write_lock(&self, foreseen: &ReadSet) -> Result<Option<LockedState>> {
         loop {
             let before = vec![
                 self.acquire_lock_command(),
@@ -138,7 +140,7 @@ impl RedisTables {
     }
 
     fn acquire_lock_command(&self) -> CommandArgs {
-        let known = self.cached_version.get().map(|(point, _)| point.version);
+        let known = self.cached_version.get().map(|(point, _)| point.number);
         write_lock::acquire_command(&self.overlay.keys, &self.lock_owner, known)
     }
 
@@ -165,7 +167,11 @@ impl RedisTables {
     }
 
     /// Drops stale cache entries, and returns how current the caches of the writer are.
-    fn refresh_caches(&self, recent_commits: &RecentCommits, prefetched: FetchedReplies) -> Result<Memory> {
+    fn refresh_caches(
+        &self,
+        recent_commits: &RecentCommits,
+        prefetched: FetchedReplies,
+    ) -> Result<CacheState> {
         let (point, registry) = {
             let store_state = self.store_state.borrow();
             (store_state.commit_version, store_state.registry_version)
@@ -173,8 +179,10 @@ impl RedisTables {
         let before = self.cached_version.replace(Some((point, registry)));
         let changes = match before {
             Some((known, same)) if same == registry => {
-                let later = since(&recent_commits.commits, known, |commit| commit.point);
-                later.and_then(|later| changed(later.iter().map(|commit| commit.changes.as_ref())))
+                let later = commits_since(&recent_commits.commits, known, |commit| commit.version);
+                later.and_then(|later| {
+                    decode_invalidations(later.iter().map(|commit| commit.invalidations.as_ref()))
+                })
             }
             Some(_) | None => None,
         };
@@ -189,24 +197,26 @@ impl RedisTables {
         }
         self.overlay.cache_fetched(prefetched)?;
         if is_current {
-            return Ok(Memory::Current);
+            return Ok(CacheState::Fresh);
         }
         match changes {
-            Some(changes) => self.read_changed_rows(changes).map(Memory::Behind),
-            None => Ok(Memory::Unknown),
+            Some(changes) => self.read_changed_rows(changes).map(CacheState::Stale),
+            None => Ok(CacheState::Unknown),
         }
     }
 
-    fn read_changed_rows(&self, changes: Vec<Change>) -> Result<Changes> {
+    fn read_changed_rows(&self, changes: Vec<Invalidation>) -> Result<PeerChanges> {
         let counters = self.store_state.borrow().counters;
-        let mut caught = Changes { counters, ..Changes::default() };
+        let mut caught = PeerChanges { counters, ..PeerChanges::default() };
         let (mut queues, mut all) = (vec![], false);
         for change in changes {
             match change {
-                Change::Queue(id) => queues.push(id),
-                Change::Pace(id) => caught.paces.push((id, self.overlay.read_rate_limiter(id)?)),
-                Change::Task(seq) => caught.tasks.push(seq),
-                Change::AllQueues => all = true,
+                Invalidation::Queue(id) => queues.push(id),
+                Invalidation::Limiter(id) => {
+                    caught.limiter_states.push((id, self.overlay.read_rate_limiter(id)?))
+                }
+                Invalidation::Task(seq) => caught.stale_tasks.push(seq),
+                Invalidation::AllQueues => all = true,
             }
         }
         if all {
@@ -227,7 +237,7 @@ impl RedisTables {
     }
 
     /// Plans the fetches of a read set that need no earlier result.
-    fn plan_fetches(&self, foreseen: &Foreseen) -> Vec<CacheFetch> {
+    fn plan_fetches(&self, foreseen: &ReadSet) -> Vec<CacheFetch> {
         let mut plan_fetches = Vec::new();
         let unknown =
             |(tenant, key, _): &&(Tenant, String, HandlerId)| !self.overlay.is_object_cached(tenant, key);
@@ -238,19 +248,22 @@ impl RedisTables {
         let answer = |(tenant, key): &(Tenant, String)| idempotency_field(tenant, key);
         plan_fetches.extend(foreseen.tasks.iter().map(|seq| CacheFetch::from(active_task_row(*seq))));
         plan_fetches.extend(
-            foreseen.answers.iter().map(|a| CacheFetch::Row(Table::IdempotencyRecords, answer(a).into())),
+            foreseen
+                .idempotency_keys
+                .iter()
+                .map(|a| CacheFetch::Row(Table::IdempotencyRecords, answer(a).into())),
         );
         plan_fetches
     }
 
     /// Fetches a read set.
-    pub(crate) fn prefetch(&self, foreseen: &Foreseen) -> Result<()> {
+    pub(crate) fn prefetch(&self, foreseen: &ReadSet) -> Result<()> {
         self.overlay.fetch(self.plan_fetches(foreseen))?;
         self.prefetch_lanes(foreseen)
     }
 
     /// Fetches the read set of jobs that join the transaction.
-    pub(crate) fn prefetch_joining_jobs(&self, foreseen: &Foreseen) -> Result<()> {
+    pub(crate) fn prefetch_joining_jobs(&self, foreseen: &ReadSet) -> Result<()> {
         let asked = vec![self.outbox_exists_command(foreseen)];
         let outbox_occupied = self.overlay.fetch_after(asked, self.plan_fetches(foreseen))?.pop();
         self.prefetch_lanes(foreseen)?;
@@ -258,7 +271,7 @@ impl RedisTables {
     }
 
     /// Fetches the lanes of objects, whose numbers are known only now, and then the heads of all lanes.
-    fn prefetch_lanes(&self, foreseen: &Foreseen) -> Result<()> {
+    fn prefetch_lanes(&self, foreseen: &ReadSet) -> Result<()> {
         let mut lanes = Vec::with_capacity(foreseen.objects.len());
         for (tenant, key, handler) in foreseen.objects.iter().filter(|(_, _, handler)| *handler != 0) {
             if let Some(object) = self.overlay.read_object(tenant, key)? {
@@ -306,11 +319,14 @@ impl RedisTables {
         }
         let next = {
             let mut store_state = self.store_state.borrow_mut();
-            store_state.commit_version = store_state.commit_version.next();
+            store_state.commit_version = store_state.commit_version.next_version();
             store_state.registry_version += i64::from(registry_changed);
             store_state.clone()
         };
-        let commit = Commit { point: next.commit_version, changes: told(self.changes.take()) };
+        let commit = CommitRecord {
+            version: next.commit_version,
+            invalidations: encode_invalidations(self.changes.take()),
+        };
         let touched = (self.peer_active_transactions.get() > 0)
             .then(|| self.overlay.invalidation_record().encode())
             .flatten();
@@ -379,8 +395,9 @@ impl RedisTables {
             self.overlay.write_row(Table::Texts, name, text.clone().into_bytes());
         }
         let writes = self.overlay.encode_writes();
-        let store_state = StoreState { commit_version: Point::default().next(), ..StoreState::default() };
-        let commit = Commit { point: store_state.commit_version, changes: None };
+        let store_state =
+            StoreState { commit_version: CommitVersion::default().next_version(), ..StoreState::default() };
+        let commit = CommitRecord { version: store_state.commit_version, invalidations: None };
         let (new_state, commit_record) = (store_state.encode(), encode_commit(&commit));
         let sent =
             CommitRequest { new_state, commit_record, writes: Some(&writes), ..CommitRequest::default() };

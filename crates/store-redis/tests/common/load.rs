@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use pointsman_core::store::{
-    Claim, Claimant, Claimed, Finished, NodeId, Queue, Registry, Sequenced, StoreError,
+    ClaimRequest, Claimant, ClaimedTask, FinishReceipt, NodeId, Queue, Registry, SequencedEvent, StoreError,
 };
-use pointsman_core::task::Rejected;
+use pointsman_core::task::TaskRejection;
 use pointsman_core::{Event, EventId, TaskSeq};
-use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
-use pointsman_testing::Chance;
+use pointsman_store_conformance::fixture::{
+    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+};
+use pointsman_testing::Rng;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::{sleep, timeout};
@@ -69,8 +71,11 @@ impl Load {
     /// server by the URL; producers always directly.
     pub(crate) async fn start(location: &RedisLocation, url: &str, producers: u64) -> Self {
         let node = TestNode::open_url(url).await;
-        node.store.register(Plan::default().on("load", &["index"]).registration(), now()).await.unwrap();
-        let id = node.store.join("load", now()).await.unwrap();
+        node.store
+            .register(RegistrationBuilder::default().route("load", &["index"]).build(), now())
+            .await
+            .unwrap();
+        let id = node.store.join_node("load", now()).await.unwrap();
         static NEXT_PRODUCER: AtomicU64 = AtomicU64::new(0);
         let first = NEXT_PRODUCER.fetch_add(producers, Ordering::Relaxed);
         let producers = first..first + producers;
@@ -175,15 +180,14 @@ impl LoadState {
 
     /// Pushes and emits events to one object at random until stopped.
     async fn run_producer(self: Arc<Self>, producer: u64) {
-        let (mut client, mut chance, object) =
-            (None, Chance::new(producer + 1), format!("producer:{producer}"));
+        let (mut client, mut chance, object) = (None, Rng::new(producer + 1), format!("producer:{producer}"));
         for n in 0.. {
             if self.is_stopped() {
                 return;
             }
             let value = format!("[{producer},{n}]");
             let failover_phase = self.failover_phase();
-            let done = match chance.below(2) {
+            let done = match chance.next_below(2) {
                 0 => self.push_event(&mut client, &object, &value).map(|()| None),
                 _ => self.emit_event(&object, &value).await.map(|event| Some(event.id)),
             };
@@ -205,8 +209,8 @@ impl LoadState {
         })
     }
 
-    async fn emit_event(&self, object: &str, value: &str) -> Option<Sequenced> {
-        match self.node.try_emit(event("load").key(object).value(value)).await {
+    async fn emit_event(&self, object: &str, value: &str) -> Option<SequencedEvent> {
+        match self.node.try_emit(new_event("load").with_key(object).with_value(value)).await {
             Ok(event) => Some(event),
             Err(StoreError::Unavailable(_)) => None,
             Err(other) => panic!("{other}"),
@@ -243,8 +247,9 @@ impl LoadState {
     /// Claims and ends some tasks; returns whether there were any.
     async fn run_some_tasks(&self) -> bool {
         let (by, failover_phase) = (Claimant::Node(self.node_id), self.failover_phase());
-        let claim = Claim { by, handlers: Arc::new([handler("index")].into()), max: 50 };
-        match self.node.store.claim(claim, now()).await {
+        let claim =
+            ClaimRequest { claimant: by, handlers: Arc::new([handler_name("index")].into()), max_tasks: 50 };
+        match self.node.store.claim_tasks(claim, now()).await {
             Ok(claims) if claims.tasks.is_empty() => false,
             Ok(claims) => {
                 self.report_successes(&claims.tasks, failover_phase).await;
@@ -256,11 +261,11 @@ impl LoadState {
     }
 
     /// Reports successes until the store has answered. The tasks were claimed in `period`.
-    async fn report_successes(&self, tasks: &[Claimed], failover_phase: u64) {
+    async fn report_successes(&self, tasks: &[ClaimedTask], failover_phase: u64) {
         let mut first = true;
         loop {
-            let endings = tasks.iter().map(|task| ending(task, succeeded())).collect();
-            match self.node.store.finish(endings, None, now()).await {
+            let endings = tasks.iter().map(|task| attempt_ending(task, success())).collect();
+            match self.node.store.finish_attempts(endings, None, now()).await {
                 Ok((ends, _)) if self.was_safe_since(failover_phase) => {
                     return self.record_ends(tasks, &ends, first);
                 }
@@ -273,7 +278,7 @@ impl LoadState {
         }
     }
 
-    fn record_ends(&self, tasks: &[Claimed], ends: &[Result<Finished, Rejected>], first: bool) {
+    fn record_ends(&self, tasks: &[ClaimedTask], ends: &[Result<FinishReceipt, TaskRejection>], first: bool) {
         let mut ledger = self.ledger.lock().unwrap();
         for (task, ended) in tasks.iter().zip(ends) {
             // Only where an answer was lost can it have ended before.
@@ -323,7 +328,7 @@ impl LoadState {
     async fn run_all_tasks(&self) {
         wait_until("all tasks are run", async || {
             let ran = self.run_some_tasks().await;
-            let queues = self.node.store.queues(None).await.unwrap();
+            let queues = self.node.store.list_queues(None).await.unwrap();
             let left =
                 queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled + queue.running);
             !ran && left.sum::<u64>() == 0

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use pointsman_core::Event;
-use pointsman_store_conformance::world::{Draft, event};
-use pointsman_testing::Chance;
+use pointsman_store_conformance::fixture::{NewEventExt, new_event};
+use pointsman_testing::Rng;
 
 use super::redis_location::{RedisLocation, outbox_event};
 use super::test_node::TestNode;
@@ -18,15 +18,15 @@ pub(crate) async fn push_and_emit_randomly(
     count: usize,
     seed: u64,
 ) {
-    let (mut client, mut chance, mut n) = (location.connect(), Chance::new(seed), 0);
+    let (mut client, mut chance, mut n) = (location.connect(), Rng::new(seed), 0);
     while n < count {
-        if chance.below(2) == 0 {
+        if chance.next_below(2) == 0 {
             let events: Vec<String> =
-                (n..(n + 1 + chance.below(3)).min(count)).map(|n| outbox_event("left", n)).collect();
+                (n..(n + 1 + chance.next_below(3)).min(count)).map(|n| outbox_event("left", n)).collect();
             client.push_events(object, &events);
             n += events.len();
         } else {
-            node.emit(event("direct").key(object).value(&n.to_string())).await;
+            node.emit(new_event("direct").with_key(object).with_value(&n.to_string())).await;
             n += 1;
         }
     }

@@ -1,6 +1,8 @@
 //! The keys of a store as seen by a client that knows only documents 001 and 002.
 
-use pointsman_testing::{Redis, RedisAdmin, RedisConnection, Reply, fresh_prefix, shared_redis};
+use pointsman_testing::{
+    RedisAdmin, RedisConnection, RedisReply, RedisServer, shared_redis, unique_key_prefix,
+};
 
 /// A server and the key prefix of a store.
 #[derive(Clone, Debug)]
@@ -13,13 +15,13 @@ pub(crate) struct RedisLocation {
 impl RedisLocation {
     /// A new prefix on the server that tests share.
     pub(crate) fn on_shared_server() -> Self {
-        let (admin, prefix) = (shared_redis().unwrap().clone(), fresh_prefix());
-        let url = admin.url_under(&prefix);
+        let (admin, prefix) = (shared_redis().unwrap().clone(), unique_key_prefix());
+        let url = admin.url_with_prefix(&prefix);
         Self { admin, prefix, url }
     }
 
     /// A whole server, without a prefix.
-    pub(crate) fn on_whole_server(server: &Redis) -> Self {
+    pub(crate) fn on_whole_server(server: &RedisServer) -> Self {
         Self { admin: server.admin().clone(), prefix: String::new(), url: server.url() }
     }
 
@@ -51,16 +53,16 @@ impl RawClient {
         format!("{}{name}", self.prefix)
     }
 
-    pub(crate) fn try_command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> anyhow::Result<Reply> {
+    pub(crate) fn try_command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> anyhow::Result<RedisReply> {
         let word = |word: &W| match word.as_ref().strip_prefix(b":") {
             Some(name) => [self.prefix.as_bytes(), name].concat(),
             None => word.as_ref().to_vec(),
         };
         let words: Vec<Vec<u8>> = words.iter().map(word).collect();
-        self.connection.command(&words)
+        self.connection.run_command(&words)
     }
 
-    pub(crate) fn command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Reply {
+    pub(crate) fn command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> RedisReply {
         self.try_command(words).unwrap_or_else(|error| panic!("{error:#}"))
     }
 
@@ -93,7 +95,7 @@ impl RawClient {
         self.try_command(&words)?;
         // The name is no key.
         let line = self.key("objects.with.events");
-        self.connection.command(&["LPUSH", &line, object])?;
+        self.connection.run_command(&["LPUSH", &line, object])?;
         let done = self.try_command(&["EXEC"])?;
         anyhow::ensure!(done.list().len() == 3, "it was not done: {done:?}");
         Ok(())

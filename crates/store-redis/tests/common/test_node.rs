@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Journal, Read, Sequenced, Store, StoreError};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{Journal, JournalQuery, SequencedEvent, Store, StoreError};
 use pointsman_core::{Event, EventId, NewEvent};
-use pointsman_store_conformance::world::emission;
+use pointsman_store_conformance::fixture::emission;
 use pointsman_store_redis::{Redis, RedisStore};
 
 use super::redis_location::RedisLocation;
@@ -34,13 +34,19 @@ impl TestNode {
     pub(crate) async fn read_journal(&self) -> Vec<Arc<Event>> {
         let (mut after, mut events) = (EventId::ZERO, vec![]);
         loop {
-            let read = Read { after, until: None, filter: Filter::default(), limit: 1000, backwards: false };
-            let page = self.store.read(read).await.unwrap();
+            let read = JournalQuery {
+                after,
+                until: None,
+                filter: EventFilter::default(),
+                limit: 1000,
+                backwards: false,
+            };
+            let page = self.store.read_events(read).await.unwrap();
             events.extend(page.events);
-            if page.scanned == after || page.scanned >= page.extent.head {
+            if page.scanned_up_to == after || page.scanned_up_to >= page.journal_range.head {
                 return events;
             }
-            after = page.scanned;
+            after = page.scanned_up_to;
         }
     }
 
@@ -56,12 +62,12 @@ impl TestNode {
         events
     }
 
-    pub(crate) async fn try_emit(&self, event: NewEvent) -> Result<Sequenced, StoreError> {
+    pub(crate) async fn try_emit(&self, event: NewEvent) -> Result<SequencedEvent, StoreError> {
         let (mut receipts, _) = self.store.append(vec![emission([event])], None, now()).await?;
         Ok(receipts.remove(0).unwrap().events.remove(0))
     }
 
-    pub(crate) async fn emit(&self, event: NewEvent) -> Sequenced {
+    pub(crate) async fn emit(&self, event: NewEvent) -> SequencedEvent {
         self.try_emit(event).await.unwrap()
     }
 }

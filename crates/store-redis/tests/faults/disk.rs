@@ -1,6 +1,6 @@
 //! A full disk under a Redis that writes an append-only file.
 
-use pointsman_testing::{Disk, Redis, RedisSettings};
+use pointsman_testing::{RedisServer, RedisSettings, TmpfsDisk};
 use tokio::task::block_in_place;
 
 use crate::common::invariants::InvariantMonitor;
@@ -11,15 +11,15 @@ const ROUNDS: usize = 3;
 const PRODUCERS: u64 = 4;
 
 /// Nothing where nobody may mount a disk.
-fn mount_disk() -> Option<Disk> {
-    Disk::mount(32).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
+fn mount_disk() -> Option<TmpfsDisk> {
+    TmpfsDisk::mount(32).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
 }
 
 /// With `appendfsync always` the server exits when it cannot write its file, and is started again once there is space.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_exits_on_a_full_disk() {
     let Some(disk) = mount_disk() else { return };
-    let server = Redis::start_in(disk.path(), RedisSettings::default()).unwrap();
+    let server = RedisServer::start_in(disk.path(), RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let load = Load::start(&location, &location.url, PRODUCERS).await;
     let monitor = InvariantMonitor::start(&location);
@@ -28,7 +28,7 @@ async fn nothing_acknowledged_is_lost_when_the_server_exits_on_a_full_disk() {
         disk.fill().unwrap();
         load.wait_for_refused(2 * PRODUCERS as usize).await;
         assert!(location.try_connect().is_err(), "the server has exited");
-        disk.free().unwrap();
+        disk.remove_ballast().unwrap();
         block_in_place(|| server.kill().and_then(|()| server.start_again())).unwrap();
     }
     load.wait_for_acknowledged(80).await;
@@ -40,8 +40,8 @@ async fn nothing_acknowledged_is_lost_when_the_server_exits_on_a_full_disk() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_refused_on_a_full_disk_are_accepted_again_once_there_is_space() {
     let Some(disk) = mount_disk() else { return };
-    let relaxed = RedisSettings::with(&[("appendfsync", "everysec")]);
-    let server = Redis::start_in(disk.path(), relaxed).unwrap();
+    let relaxed = RedisSettings::with_directives(&[("appendfsync", "everysec")]);
+    let server = RedisServer::start_in(disk.path(), relaxed).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let load = Load::start(&location, &location.url, PRODUCERS).await;
     let monitor = InvariantMonitor::start(&location);
@@ -50,7 +50,7 @@ async fn writes_refused_on_a_full_disk_are_accepted_again_once_there_is_space() 
         disk.fill().unwrap();
         load.wait_for_refused(2 * PRODUCERS as usize).await;
         load.node().read_journal().await;
-        disk.free().unwrap();
+        disk.remove_ballast().unwrap();
     }
     load.wait_for_acknowledged(80).await;
     Load::stop_and_verify([load], &location).await;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Claim, Claimant, Queue, Registry};
-use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry};
+use pointsman_store_conformance::fixture::{
+    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+};
+use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
 
 use crate::common::command_proxy::{CommandFault, CommandProxy};
@@ -24,12 +26,12 @@ struct TwoNodes {
     proxy: CommandProxy,
     node: Arc<TestNode>,
     other: TestNode,
-    _server: Redis,
+    _server: RedisServer,
 }
 
 impl TwoNodes {
     async fn start() -> Self {
-        let server = Redis::start(RedisSettings::default()).unwrap();
+        let server = RedisServer::start(RedisSettings::default()).unwrap();
         let location = RedisLocation::on_whole_server(&server);
         let proxy = CommandProxy::start(server.address());
         let node = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
@@ -49,10 +51,11 @@ async fn commit_with_lost_reply_is_resent_and_applied_once() {
     for others in [0, 1, 5, 100] {
         let set = two.proxy.arm(&commit, CommandFault::LoseReply);
         let node = two.node.clone();
-        let lost = tokio::spawn(async move { node.try_emit(event("a").key("o").value("1")).await });
+        let lost =
+            tokio::spawn(async move { node.try_emit(new_event("a").with_key("o").with_value("1")).await });
         block_in_place(|| set.wait_until_triggered());
         for n in 0..others {
-            two.other.emit(event("a").key(if n % 2 == 0 { "o" } else { "p" }).value("0")).await;
+            two.other.emit(new_event("a").with_key(if n % 2 == 0 { "o" } else { "p" }).with_value("0")).await;
         }
         set.release();
         let emitted = lost.await.unwrap().unwrap();
@@ -68,27 +71,31 @@ async fn commit_with_lost_reply_is_resent_and_applied_once() {
 async fn claims_and_ends_with_lost_replies_are_applied_once() {
     let two = TwoNodes::start().await;
     let (node, commit) = (two.node.clone(), two.load_script(COMMIT));
-    node.store.register(Plan::simple().registration(), now()).await.unwrap();
-    let id = node.store.join("one", now()).await.unwrap();
-    node.emit(event("record")).await;
+    node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+    let id = node.store.join_node("one", now()).await.unwrap();
+    node.emit(new_event("record")).await;
     let set = two.proxy.arm(&commit, CommandFault::LoseReply);
-    let claim = Claim { by: Claimant::Node(id), handlers: Arc::new([handler("index")].into()), max: 1 };
+    let claim = ClaimRequest {
+        claimant: Claimant::Node(id),
+        handlers: Arc::new([handler_name("index")].into()),
+        max_tasks: 1,
+    };
     let asked = {
         let node = node.clone();
-        tokio::spawn(async move { node.store.claim(claim, now()).await })
+        tokio::spawn(async move { node.store.claim_tasks(claim, now()).await })
     };
     block_in_place(|| set.wait_until_triggered());
-    two.other.emit(event("other")).await;
+    two.other.emit(new_event("other")).await;
     set.release();
     let task = asked.await.unwrap().unwrap().tasks.remove(0);
     let set = two.proxy.arm(&commit, CommandFault::LoseReply);
-    let ends = vec![ending(&task, succeeded())];
+    let ends = vec![attempt_ending(&task, success())];
     let ended = {
         let node = node.clone();
-        tokio::spawn(async move { node.store.finish(ends, None, now()).await })
+        tokio::spawn(async move { node.store.finish_attempts(ends, None, now()).await })
     };
     block_in_place(|| set.wait_until_triggered());
-    two.other.emit(event("other")).await;
+    two.other.emit(new_event("other")).await;
     set.release();
     ended.await.unwrap().unwrap().0.remove(0).unwrap();
 }
@@ -115,7 +122,7 @@ async fn lost_replies_while_draining_the_outbox_lose_no_events() {
                 springs = block_in_place(|| set.triggers_soon());
             }
             if round % 2 == 0 {
-                other.emit(event("other").value("-1")).await;
+                other.emit(new_event("other").with_value("-1")).await;
             }
             set.release();
         }

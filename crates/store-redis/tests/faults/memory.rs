@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Claim, Claimant, Queue, Registry, StoreError};
-use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry, StoreError};
+use pointsman_store_conformance::fixture::{
+    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+};
+use pointsman_testing::{RedisServer, RedisSettings};
 
 use crate::common::invariants::wait_until_outbox_is_drained;
 use crate::common::redis_location::{RedisLocation, outbox_event};
@@ -13,13 +15,16 @@ use crate::common::{now, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn full_server_still_drains_outbox_and_tasks() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let node = TestNode::open(&location).await;
-    node.store.register(Plan::simple().free("index").registration(), now()).await.unwrap();
-    let id = node.store.join("one", now()).await.unwrap();
+    node.store
+        .register(RegistrationBuilder::single_handler().unordered("index").build(), now())
+        .await
+        .unwrap();
+    let id = node.store.join_node("one", now()).await.unwrap();
     for _ in 0..20 {
-        node.emit(event("record").key("o")).await;
+        node.emit(new_event("record").with_key("o")).await;
     }
     let mut client = location.connect();
     client.set_heartbeat("ghost");
@@ -45,21 +50,25 @@ async fn full_server_still_drains_outbox_and_tasks() {
     // And so are the tasks.
     let mut ran = 0;
     while ran < 121 {
-        let claim = Claim { by: Claimant::Node(id), handlers: Arc::new([handler("index")].into()), max: 50 };
-        let tasks = node.store.claim(claim, now()).await.unwrap().tasks;
+        let claim = ClaimRequest {
+            claimant: Claimant::Node(id),
+            handlers: Arc::new([handler_name("index")].into()),
+            max_tasks: 50,
+        };
+        let tasks = node.store.claim_tasks(claim, now()).await.unwrap().tasks;
         assert!(!tasks.is_empty(), "{ran} have run");
         ran += tasks.len();
-        let ends = tasks.iter().map(|task| ending(task, succeeded())).collect();
-        let (ended, _) = node.store.finish(ends, None, now()).await.unwrap();
+        let ends = tasks.iter().map(|task| attempt_ending(task, success())).collect();
+        let (ended, _) = node.store.finish_attempts(ends, None, now()).await.unwrap();
         assert!(ended.iter().all(Result::is_ok), "{ended:?}");
     }
     assert!(node.store.heartbeat(id, now()).await.unwrap());
 
     // Emits are refused meanwhile, and taken again when there is room.
-    let refused = node.try_emit(event("record")).await;
+    let refused = node.try_emit(new_event("record")).await;
     assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
     client.command(&["CONFIG", "SET", "maxmemory", "0"]);
-    wait_until("emits are taken", async || node.try_emit(event("record")).await.is_ok()).await;
+    wait_until("emits are taken", async || node.try_emit(new_event("record")).await.is_ok()).await;
     client.push_events("more", &[outbox_event("record", 2)]);
     wait_until_outbox_is_drained(&location).await;
     node.close().await;

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use futures::future::join_all;
 use pointsman_core::store::{Journal, StoreError};
-use pointsman_store_conformance::world::{Draft, event};
-use pointsman_testing::{Chance, Proxy, Redis, RedisSettings};
+use pointsman_store_conformance::fixture::{NewEventExt, new_event};
+use pointsman_testing::{Proxy, RedisServer, RedisSettings, Rng};
 use tokio::time::timeout;
 
 use crate::common::invariants::InvariantMonitor;
@@ -17,8 +17,8 @@ use crate::common::{TEST_TIMEOUT, wait_until};
 const PRODUCERS: u64 = 6;
 
 /// A server with a wire before it, and its URL over the wire.
-fn start_proxied_server() -> (Redis, Proxy, RedisLocation, String) {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+fn start_proxied_server() -> (RedisServer, Proxy, RedisLocation, String) {
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
     let (location, wired) = (RedisLocation::on_whole_server(&server), server.url_through(&proxy).unwrap());
     (server, proxy, location, wired)
@@ -30,10 +30,10 @@ async fn cut_connections_are_replaced_without_errors() {
     let load = Load::start(&location, &wired, PRODUCERS).await;
     let neighbour = Load::start(&location, &location.url, 2).await;
     let monitor = InvariantMonitor::start(&location);
-    let mut chance = Chance::new(1);
+    let mut chance = Rng::new(1);
     for _ in 0..25 {
-        load.wait_for_acknowledged(1 + chance.below(60)).await;
-        proxy.cut();
+        load.wait_for_acknowledged(1 + chance.next_below(60)).await;
+        proxy.close_connections();
     }
     load.wait_for_acknowledged(100).await;
     assert_eq!((load.refusals(), neighbour.refusals()), (0, 0));
@@ -47,12 +47,12 @@ async fn unanswered_writes_are_applied_at_most_once() {
     let load = Load::start(&location, &wired, PRODUCERS).await;
     let neighbour = Load::start(&location, &location.url, 2).await;
     let monitor = InvariantMonitor::start(&location);
-    let mut chance = Chance::new(2);
+    let mut chance = Rng::new(2);
     for _ in 0..10 {
-        load.wait_for_acknowledged(1 + chance.below(60)).await;
-        proxy.drop_replies(true);
+        load.wait_for_acknowledged(1 + chance.next_below(60)).await;
+        proxy.set_drop_replies(true);
         load.wait_for_refused(1).await;
-        proxy.drop_replies(false);
+        proxy.set_drop_replies(false);
     }
     load.wait_for_acknowledged(100).await;
     assert_eq!(neighbour.refusals(), 0, "another node's trouble is not its own");
@@ -66,12 +66,12 @@ async fn requests_over_a_frozen_connection_time_out() {
     let load = Load::start(&location, &format!("{wired}?connect_timeout=2"), PRODUCERS).await;
     let neighbour = TestNode::open(&location).await;
     load.wait_for_acknowledged(50).await;
-    proxy.freeze(true);
-    let reads = join_all((0..4).map(|_| load.node().store.extent()));
+    proxy.set_frozen(true);
+    let reads = join_all((0..4).map(|_| load.node().store.read_journal_range()));
     let emits = async {
         for _ in 0..20 {
             // It may have to wait until the other's turn has run out.
-            neighbour.emit(event("other")).await;
+            neighbour.emit(new_event("other")).await;
         }
     };
     // Pushes go on; what is emitted directly is refused.
@@ -80,9 +80,9 @@ async fn requests_over_a_frozen_connection_time_out() {
     for read in reads.unwrap() {
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
     }
-    proxy.freeze(false);
+    proxy.set_frozen(false);
     load.wait_for_acknowledged(100).await;
-    wait_until("it can be read again", async || load.node().store.extent().await.is_ok()).await;
+    wait_until("it can be read again", async || load.node().store.read_journal_range().await.is_ok()).await;
     Load::stop_and_verify([load], &location).await;
     neighbour.close().await;
 }
@@ -92,16 +92,16 @@ async fn requests_over_a_frozen_connection_time_out() {
 async fn pipelined_commands_time_out_once() {
     let (_server, proxy, _, wired) = start_proxied_server();
     let node = TestNode::open_url(&format!("{wired}?connect_timeout=2")).await;
-    node.emit(event("a").key("o")).await;
+    node.emit(new_event("a").with_key("o")).await;
     // More connections than the node needs for itself.
-    join_all((0..4).map(|_| node.store.extent())).await;
-    proxy.freeze(true);
+    join_all((0..4).map(|_| node.store.read_journal_range())).await;
+    proxy.set_frozen(true);
     let frozen = Instant::now();
-    let one = async { (node.store.extent().await.is_err(), frozen.elapsed()) };
-    let many = async { (node.try_emit(event("a").key("p")).await.is_err(), frozen.elapsed()) };
+    let one = async { (node.store.read_journal_range().await.is_err(), frozen.elapsed()) };
+    let many = async { (node.try_emit(new_event("a").with_key("p")).await.is_err(), frozen.elapsed()) };
     let ((read, one), (emit, many)) = tokio::join!(one, many);
     assert!(read && emit && many < 2 * one, "a question: {one:?}, many: {many:?}");
-    proxy.freeze(false);
-    wait_until("it goes on", async || node.try_emit(event("a").key("p")).await.is_ok()).await;
+    proxy.set_frozen(false);
+    wait_until("it goes on", async || node.try_emit(new_event("a").with_key("p")).await.is_ok()).await;
     node.close().await;
 }

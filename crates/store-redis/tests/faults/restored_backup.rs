@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Claim, Claimant, Queue, Registry};
-use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry};
+use pointsman_store_conformance::fixture::{
+    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+};
+use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
 
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
@@ -13,39 +15,55 @@ use crate::common::redis_location::{RedisLocation, outbox_event};
 use crate::common::test_node::{TestNode, event_values};
 use crate::common::{now, wait_until};
 
-fn claim_by(node: i64, max: usize) -> Claim {
-    Claim { by: Claimant::Node(node), handlers: Arc::new([handler("index")].into()), max }
+fn claim_by(node: i64, max: usize) -> ClaimRequest {
+    ClaimRequest {
+        claimant: Claimant::Node(node),
+        handlers: Arc::new([handler_name("index")].into()),
+        max_tasks: max,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nodes_continue_from_a_restored_backup() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let [one, other] = [TestNode::open(&location).await, TestNode::open(&location).await];
-    one.store.register(Plan::simple().free("index").registration(), now()).await.unwrap();
-    let id = one.store.join("one", now()).await.unwrap();
+    one.store
+        .register(RegistrationBuilder::single_handler().unordered("index").build(), now())
+        .await
+        .unwrap();
+    let id = one.store.join_node("one", now()).await.unwrap();
     let mut client = location.connect();
     client.push_events("o", &[outbox_event("record", 0)]);
     one.wait_for_events(1).await;
     wait_until_outbox_is_drained(&location).await;
     drop(client);
-    block_in_place(|| server.stop().and_then(|()| server.keep_copy()).and_then(|()| server.start_again()))
-        .unwrap();
+    block_in_place(|| {
+        server.stop().and_then(|()| server.save_data_copy()).and_then(|()| server.start_again())
+    })
+    .unwrap();
     // All of this is lost again: events, some of them left and some emitted, and attempts.
     let mut client = location.connect();
     for n in 1..50 {
         client.push_events("o", &[outbox_event("record", n)]);
     }
     wait_until_outbox_is_drained(&location).await;
-    wait_until("it goes on", async || other.try_emit(event("record").key("o").value("50")).await.is_ok())
-        .await;
-    wait_until("it goes on", async || one.try_emit(event("record").key("p").value("51")).await.is_ok()).await;
+    wait_until("it goes on", async || {
+        other.try_emit(new_event("record").with_key("o").with_value("50")).await.is_ok()
+    })
+    .await;
+    wait_until("it goes on", async || {
+        one.try_emit(new_event("record").with_key("p").with_value("51")).await.is_ok()
+    })
+    .await;
     let lost = one.read_journal().await.last().unwrap().id;
-    let tasks = one.store.claim(claim_by(id, 40), now()).await.unwrap().tasks;
+    let tasks = one.store.claim_tasks(claim_by(id, 40), now()).await.unwrap().tasks;
     assert_eq!(tasks.len(), 40);
     drop(client);
-    block_in_place(|| server.kill().and_then(|()| server.restore_copy()).and_then(|()| server.start_again()))
-        .unwrap();
+    block_in_place(|| {
+        server.kill().and_then(|()| server.restore_data_copy()).and_then(|()| server.start_again())
+    })
+    .unwrap();
 
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
@@ -55,21 +73,21 @@ async fn nodes_continue_from_a_restored_backup() {
     assert!(events[1].id > lost, "{} was given out, and {} came after it", lost, events[1].id);
     let mut next = None;
     wait_until("it goes on", async || {
-        next = other.try_emit(event("record").key("o").value("2")).await.ok();
+        next = other.try_emit(new_event("record").with_key("o").with_value("2")).await.ok();
         next.is_some()
     })
     .await;
     assert_eq!(next.unwrap().prev, Some(events[1].id));
     // Attempts of what is gone end nowhere; the one of what is there still may.
-    let endings = tasks.iter().map(|task| ending(task, succeeded())).collect();
+    let endings = tasks.iter().map(|task| attempt_ending(task, success())).collect();
     let mut ended = vec![];
-    let end = one.store.finish(endings, None, now()).await;
+    let end = one.store.finish_attempts(endings, None, now()).await;
     ended.extend(end.unwrap().0);
     assert!(ended.iter().filter(|end| end.is_ok()).count() <= 1, "{ended:?}");
     wait_until("all that is there runs", async || {
-        let Ok(claims) = one.store.claim(claim_by(id, 10), now()).await else { return false };
-        let ends = claims.tasks.iter().map(|task| ending(task, succeeded())).collect();
-        claims.tasks.is_empty() && one.store.finish(ends, None, now()).await.is_ok()
+        let Ok(claims) = one.store.claim_tasks(claim_by(id, 10), now()).await else { return false };
+        let ends = claims.tasks.iter().map(|task| attempt_ending(task, success())).collect();
+        claims.tasks.is_empty() && one.store.finish_attempts(ends, None, now()).await.is_ok()
     })
     .await;
     wait_until_outbox_is_drained(&location).await;

@@ -1,6 +1,6 @@
 //! A server that is made to forget its scripts.
 
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
 
 use crate::common::invariants::InvariantMonitor;
@@ -9,7 +9,7 @@ use crate::common::redis_location::RedisLocation;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn flushed_scripts_are_reloaded_without_errors() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let one = Load::start(&location, &location.url, 3).await;
     let other = Load::start(&location, &location.url, 3).await;

@@ -1,6 +1,6 @@
 //! A server that goes away and comes back.
 
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
 
 use crate::common::invariants::InvariantMonitor;
@@ -12,8 +12,8 @@ const ROUNDS: usize = 4;
 const PRODUCERS: u64 = 4;
 
 /// Two nodes, on a server that goes away.
-async fn assert_survives_outage(go: fn(&Redis) -> anyhow::Result<()>) {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+async fn assert_survives_outage(go: fn(&RedisServer) -> anyhow::Result<()>) {
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let one = Load::start(&location, &location.url, PRODUCERS).await;
     let other = Load::start(&location, &location.url, PRODUCERS).await;
@@ -33,10 +33,10 @@ async fn assert_survives_outage(go: fn(&Redis) -> anyhow::Result<()>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
-    assert_survives_outage(Redis::kill).await;
+    assert_survives_outage(RedisServer::kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_acknowledged_is_lost_when_the_server_is_restarted() {
-    assert_survives_outage(Redis::stop).await;
+    assert_survives_outage(RedisServer::stop).await;
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Claim, Claimant, Queue, Registry, StoreError};
-use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_core::store::{ClaimRequest, Claimant, Queue, Registry, StoreError};
+use pointsman_store_conformance::fixture::{
+    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+};
+use pointsman_testing::{RedisServer, RedisSettings};
 use tokio::task::block_in_place;
 
 use crate::common::command_proxy::{CommandFault, CommandProxy};
@@ -18,7 +20,7 @@ const COMMIT: &str = include_str!("../../src/lua/commit.lua");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn late_commit_of_a_stalled_node_is_refused() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let proxy = CommandProxy::start(server.address());
     let stopped = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
@@ -26,19 +28,19 @@ async fn late_commit_of_a_stalled_node_is_refused() {
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
     let commit = client.text_reply(&["SCRIPT", "LOAD", COMMIT]).unwrap();
-    stopped.emit(event("a").key("o").value("0")).await;
+    stopped.emit(new_event("a").with_key("o").with_value("0")).await;
     let set = proxy.arm(&commit, CommandFault::DelayCommand);
     let node = stopped.clone();
-    let late = tokio::spawn(async move { node.try_emit(event("a").key("o").value("9")).await });
+    let late = tokio::spawn(async move { node.try_emit(new_event("a").with_key("o").with_value("9")).await });
     block_in_place(|| set.wait_until_triggered());
     // It has the turn, and the other one waits until that has run out.
-    other.emit(event("a").key("o").value("1")).await;
+    other.emit(new_event("a").with_key("o").with_value("1")).await;
     client.push_events("o", &[outbox_event("a", 2)]);
     other.wait_for_events(3).await;
     set.release();
     let said = late.await.unwrap();
     assert!(matches!(said, Err(StoreError::Unavailable(_))), "{said:?}");
-    stopped.emit(event("a").key("o").value("3")).await;
+    stopped.emit(new_event("a").with_key("o").with_value("3")).await;
     let events = other.read_journal().await;
     assert_eq!(event_values(&events), ["0", "1", "2", "3"]);
     assert_ids_and_prev_links(&events);
@@ -49,7 +51,7 @@ async fn late_commit_of_a_stalled_node_is_refused() {
 /// What it claims too late is another's; it journals nothing, so that no id could tell.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn late_claim_of_a_stalled_node_is_refused() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let location = RedisLocation::on_whole_server(&server);
     let proxy = CommandProxy::start(server.address());
     let stopped = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
@@ -57,20 +59,31 @@ async fn late_claim_of_a_stalled_node_is_refused() {
     let commit = location.connect().text_reply(&["SCRIPT", "LOAD", COMMIT]).unwrap();
     let mut claims = vec![];
     for node in [&*stopped, &other] {
-        node.store.register(Plan::simple().registration(), now()).await.unwrap();
-        let by = Claimant::Node(node.store.join("one", now()).await.unwrap());
-        claims.push(Claim { by, handlers: Arc::new([handler("index")].into()), max: 1 });
+        node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+        let by = Claimant::Node(node.store.join_node("one", now()).await.unwrap());
+        claims.push(ClaimRequest {
+            claimant: by,
+            handlers: Arc::new([handler_name("index")].into()),
+            max_tasks: 1,
+        });
     }
-    stopped.emit(event("record")).await;
+    stopped.emit(new_event("record")).await;
     let set = proxy.arm(&commit, CommandFault::DelayCommand);
     let (node, claim) = (stopped.clone(), claims.remove(0));
     let again = claim.clone();
-    let late = tokio::spawn(async move { node.store.claim(claim, now()).await });
+    let late = tokio::spawn(async move { node.store.claim_tasks(claim, now()).await });
     block_in_place(|| set.wait_until_triggered());
-    let task = other.store.claim(claims.remove(0), now()).await.unwrap().tasks.remove(0);
+    let task = other.store.claim_tasks(claims.remove(0), now()).await.unwrap().tasks.remove(0);
     set.release();
     let said = late.await.unwrap();
     assert!(matches!(said, Err(StoreError::Unavailable(_))), "{said:?}");
-    assert_eq!(stopped.store.claim(again, now()).await.unwrap().tasks.len(), 0);
-    other.store.finish(vec![ending(&task, succeeded())], None, now()).await.unwrap().0.remove(0).unwrap();
+    assert_eq!(stopped.store.claim_tasks(again, now()).await.unwrap().tasks.len(), 0);
+    other
+        .store
+        .finish_attempts(vec![attempt_ending(&task, success())], None, now())
+        .await
+        .unwrap()
+        .0
+        .remove(0)
+        .unwrap();
 }

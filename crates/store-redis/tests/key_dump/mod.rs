@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_testing::{Reply, fresh_prefix, shared_redis};
+use pointsman_testing::{RedisReply, shared_redis, unique_key_prefix};
 
 /// All keys of a store, and what each holds, in an order.
 fn dump_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut redis = shared_redis().unwrap().connect().unwrap();
     let mut dumped = BTreeMap::new();
-    for key in redis.command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
-        let kind = redis.command(&["TYPE", &key]).unwrap().text().unwrap();
+    for key in redis.run_command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
+        let kind = redis.run_command(&["TYPE", &key]).unwrap().text().unwrap();
         let (words, pairs): (&[&str], bool) = match kind.as_str() {
             "string" => (&["GET", &key], false),
             "hash" => (&["HGETALL", &key], true),
@@ -21,7 +21,7 @@ fn dump_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
             other => panic!("{key} is a {other}"),
         };
         let mut flat = Vec::new();
-        flatten_reply(redis.command(words).unwrap(), &mut flat);
+        flatten_reply(redis.run_command(words).unwrap(), &mut flat);
         if pairs {
             let mut joined: Vec<Vec<u8>> = flat.chunks(2).map(|pair| pair.join(&b'=')).collect();
             joined.sort();
@@ -32,11 +32,11 @@ fn dump_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     dumped
 }
 
-fn flatten_reply(reply: Reply, into: &mut Vec<Vec<u8>>) {
+fn flatten_reply(reply: RedisReply, into: &mut Vec<Vec<u8>>) {
     match reply {
-        Reply::Bytes(bytes) => into.push(bytes),
-        Reply::List(list) => list.into_iter().for_each(|reply| flatten_reply(reply, into)),
-        Reply::Nil | Reply::Number(_) | Reply::Error(_) => panic!("{reply:?}"),
+        RedisReply::Bytes(bytes) => into.push(bytes),
+        RedisReply::List(list) => list.into_iter().for_each(|reply| flatten_reply(reply, into)),
+        RedisReply::Nil | RedisReply::Number(_) | RedisReply::Error(_) => panic!("{reply:?}"),
     }
 }
 
@@ -78,11 +78,11 @@ fn is_node_key(key: &str) -> bool {
 
 /// What a store holds, under another prefix, where nobody works on it.
 pub(crate) fn copy_store_keys(prefix: &str) -> String {
-    let (mut redis, copied) = (shared_redis().unwrap().connect().unwrap(), fresh_prefix());
-    for key in redis.command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
+    let (mut redis, copied) = (shared_redis().unwrap().connect().unwrap(), unique_key_prefix());
+    for key in redis.run_command(&["KEYS", &format!("{prefix}*")]).unwrap().texts() {
         let name = &key[prefix.len()..];
         if !is_node_key(name) {
-            redis.command(&["COPY", &key, &format!("{copied}{name}")]).unwrap();
+            redis.run_command(&["COPY", &key, &format!("{copied}{name}")]).unwrap();
         }
     }
     copied

@@ -11,20 +11,20 @@ const PREFIX: &str = "{pointsman}:";
 
 /// Where the keys are now.
 fn location_of(cluster: &RedisCluster, owner: usize) -> RedisLocation {
-    let admin = cluster.node(owner).unwrap().admin().clone();
+    let admin = cluster.server(owner).unwrap().admin().clone();
     RedisLocation { admin, prefix: PREFIX.into(), url: cluster.url() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn all_operations_work_on_a_cluster() {
     let cluster = block_in_place(RedisCluster::start).unwrap();
-    let owner = cluster.owner_of(PREFIX).unwrap();
+    let owner = cluster.find_key_owner(PREFIX).unwrap();
     let location = location_of(&cluster, owner);
     let [one, other] = [WorkingNode::open(&location).await, WorkingNode::open(&location).await];
     one.run_all_operations(&location, 0, 20).await;
     other.run_all_operations(&location, 20, 20).await;
     for number in (0..3).filter(|number| *number != owner) {
-        let keys = cluster.node(number).unwrap().command(&["DBSIZE"]).unwrap();
+        let keys = cluster.server(number).unwrap().run_command(&["DBSIZE"]).unwrap();
         assert_eq!(keys.number(), Some(0), "all keys are in one slot");
     }
     one.node.close().await;
@@ -34,14 +34,14 @@ async fn all_operations_work_on_a_cluster() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn operations_continue_after_a_cluster_failover() {
     let cluster = block_in_place(RedisCluster::start_with_replicas).unwrap();
-    let owner = cluster.owner_of(PREFIX).unwrap();
+    let owner = cluster.find_key_owner(PREFIX).unwrap();
     let before = location_of(&cluster, owner);
     let working = WorkingNode::open(&before).await;
     working.run_all_operations(&before, 0, 20).await;
     block_in_place(|| {
         wait_for_replica(&before);
-        cluster.kill(owner).unwrap();
-        cluster.wait_for_owner(PREFIX, owner + 3).unwrap();
+        cluster.kill_server(owner).unwrap();
+        cluster.wait_for_key_owner(PREFIX, owner + 3).unwrap();
     });
     working.wait_until_writable().await;
     working.run_all_operations(&location_of(&cluster, owner + 3), 20, 20).await;
@@ -51,12 +51,12 @@ async fn operations_continue_after_a_cluster_failover() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn journal_is_complete_after_failovers_under_load() {
     let cluster = block_in_place(RedisCluster::start_with_replicas).unwrap();
-    let master = cluster.owner_of(PREFIX).unwrap();
+    let master = cluster.find_key_owner(PREFIX).unwrap();
     let replica = master + 3;
     let fail_over = |from: usize, to: usize| {
-        cluster.kill(from).unwrap();
-        cluster.wait_for_owner(PREFIX, to).unwrap();
-        cluster.start_again(from).unwrap();
+        cluster.kill_server(from).unwrap();
+        cluster.wait_for_key_owner(PREFIX, to).unwrap();
+        cluster.start_server_again(from).unwrap();
         location_of(&cluster, to)
     };
     let mut forth = || fail_over(master, replica);

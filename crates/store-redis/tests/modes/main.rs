@@ -10,9 +10,13 @@ mod sentinel;
 
 use std::sync::Arc;
 
-use pointsman_core::Status;
-use pointsman_core::store::{Claim, Claimant, Ending, NewRun, NodeId, Queue, Registry, Tasks};
-use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, line, pair, succeeded};
+use pointsman_core::TaskStatus;
+use pointsman_core::store::{
+    ClaimRequest, Claimant, FinishedAttempt, NewCollectionRun, NodeId, Queue, Registry, Tasks,
+};
+use pointsman_store_conformance::fixture::{
+    NewEventExt, RegistrationBuilder, attempt_ending, handler_name, info_line, new_event, pair, success,
+};
 
 use common::invariants::wait_until_outbox_is_drained;
 use common::journal_checks::assert_ids_and_prev_links;
@@ -29,29 +33,32 @@ struct WorkingNode {
 impl WorkingNode {
     async fn open(location: &RedisLocation) -> Self {
         let node = TestNode::open(location).await;
-        let plan = Plan::simple().collects("shop/orders", 5);
-        node.store.register(plan.registration(), now()).await.unwrap();
-        let id = node.store.join("one", now()).await.unwrap();
+        let plan = RegistrationBuilder::single_handler().collection("shop/orders", 5);
+        node.store.register(plan.build(), now()).await.unwrap();
+        let id = node.store.join_node("one", now()).await.unwrap();
         Self { node, id }
     }
 
-    fn claim_request(&self) -> Claim {
-        let handlers = Arc::new(["index", "shop"].map(handler).into());
-        Claim { by: Claimant::Node(self.id), handlers, max: 100 }
+    fn claim_request(&self) -> ClaimRequest {
+        let handlers = Arc::new(["index", "shop"].map(handler_name).into());
+        ClaimRequest { claimant: Claimant::Node(self.id), handlers, max_tasks: 100 }
     }
 
     /// Runs all there is; answers how many that were.
     async fn run_all_tasks(&self) -> usize {
         let mut ran = 0;
         loop {
-            let tasks = self.node.store.claim(self.claim_request(), now()).await.unwrap().tasks;
+            let tasks = self.node.store.claim_tasks(self.claim_request(), now()).await.unwrap().tasks;
             if tasks.is_empty() {
                 return ran;
             }
             ran += tasks.len();
-            let end = |task| Ending { logs: vec![line(now(), "ran")], ..ending(task, succeeded()) };
+            let end = |task| FinishedAttempt {
+                log_lines: vec![info_line(now(), "ran")],
+                ..attempt_ending(task, success())
+            };
             let (ended, _) =
-                self.node.store.finish(tasks.iter().map(end).collect(), None, now()).await.unwrap();
+                self.node.store.finish_attempts(tasks.iter().map(end).collect(), None, now()).await.unwrap();
             assert!(ended.iter().all(Result::is_ok), "{ended:?}");
         }
     }
@@ -61,18 +68,22 @@ impl WorkingNode {
         let (store, mut client) = (&self.node.store, location.connect());
         for n in (first..first + count).step_by(2) {
             client.push_events("o", &[outbox_event("record", n)]);
-            self.node.emit(event("record").key("o").value(&(n + 1).to_string())).await;
+            self.node.emit(new_event("record").with_key("o").with_value(&(n + 1).to_string())).await;
         }
         wait_until_outbox_is_drained(location).await;
         let run = store
-            .run(NewRun { pair: pair("shop/orders"), priority: None }, None, now())
+            .run_collection(
+                NewCollectionRun { source_collection: pair("shop/orders"), priority: None },
+                None,
+                now(),
+            )
             .await
             .unwrap()
             .unwrap();
         assert_eq!(self.run_all_tasks().await, count + 1);
-        let (task, _) = store.task(&run.task).await.unwrap().unwrap();
-        assert_eq!(task.life.state.status(), Status::Done);
-        assert_eq!(store.logs(&run.task, 0, 10).await.unwrap().unwrap().lines.len(), 1);
+        let (task, _) = store.read_task(&run.task).await.unwrap().unwrap();
+        assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
+        assert_eq!(store.read_logs(&run.task, 0, 10).await.unwrap().unwrap().lines.len(), 1);
         let events = self.node.read_journal().await;
         assert_ids_and_prev_links(&events);
         let numbers = events.iter().map(|event| event.value.as_str().parse::<usize>().unwrap());

@@ -1,20 +1,20 @@
 //! Stores that share a server, each under what its keys begin with.
 
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_testing::{RedisServer, RedisSettings};
 
 use crate::WorkingNode;
 use crate::common::redis_location::RedisLocation;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn stores_with_different_prefixes_are_isolated() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let whole = RedisLocation::on_whole_server(&server);
     let under = |prefix: &str| {
-        let url = server.admin().url_under(prefix);
+        let url = server.admin().url_with_prefix(prefix);
         RedisLocation { prefix: prefix.into(), url, ..whole.clone() }
     };
     // One of them looks like a pattern.
-    let odd = RedisLocation { url: server.admin().url_under("a%3Fb%2A:"), ..under("a?b*:") };
+    let odd = RedisLocation { url: server.admin().url_with_prefix("a%3Fb%2A:"), ..under("a?b*:") };
     let places = [whole.clone(), under("shop:"), odd];
     let mut stores = vec![];
     for location in &places {

@@ -1,19 +1,19 @@
 //! A master behind sentinels.
 
-use pointsman_testing::{Redis, RedisSentinel};
+use pointsman_testing::{RedisSentinelGroup, RedisServer};
 use tokio::task::block_in_place;
 
 use crate::WorkingNode;
 use crate::common::redis_location::RedisLocation;
 use crate::failover::{assert_history_survives_failovers, wait_for_replica};
 
-fn location_of(sentinel: &RedisSentinel, master: &Redis) -> RedisLocation {
+fn location_of(sentinel: &RedisSentinelGroup, master: &RedisServer) -> RedisLocation {
     RedisLocation { admin: master.admin().clone(), prefix: String::new(), url: sentinel.url() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn operations_continue_after_a_sentinel_failover() {
-    let sentinel = block_in_place(RedisSentinel::start).unwrap();
+    let sentinel = block_in_place(RedisSentinelGroup::start).unwrap();
     let master = sentinel.master().unwrap();
     let before = location_of(&sentinel, master);
     let working = WorkingNode::open(&before).await;
@@ -30,12 +30,12 @@ async fn operations_continue_after_a_sentinel_failover() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn journal_is_complete_after_failovers_under_load() {
-    let sentinel = block_in_place(RedisSentinel::start).unwrap();
+    let sentinel = block_in_place(RedisSentinelGroup::start).unwrap();
     let first = location_of(&sentinel, sentinel.master().unwrap());
     let mut forth = || {
         let killed = sentinel.kill_master().unwrap();
         let next = sentinel.wait_for_failover(killed).unwrap();
-        sentinel.rejoin(killed).unwrap();
+        sentinel.restart_as_replica(killed).unwrap();
         location_of(&sentinel, next)
     };
     let mut back = || {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use pointsman_core::Event;
-use pointsman_core::store::{Claim, Claimant, Ending, Queue, Registry, Schedules};
-use pointsman_store_conformance::world::{Draft, Fires, Plan, ending, event, handler, succeeded};
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_core::store::{ClaimRequest, Claimant, FinishedAttempt, Queue, Registry, Schedules};
+use pointsman_store_conformance::fixture::{
+    FiringBuilder, NewEventExt, RegistrationBuilder, attempt_ending, handler_name, new_event, success,
+};
+use pointsman_testing::{RedisServer, RedisSettings};
 
 use crate::common::command_proxy::{CommandFault, CommandProxy};
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
@@ -40,7 +42,7 @@ async fn direct_emit_follows_queued_and_in_flight_events() {
             flying.then(|| (outbox_event("a", 0), "5")).as_ref().map(|(e, id)| (&**e, *id)),
         );
         client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), &outbox_event("a", 2)]);
-        let direct = node.emit(event("direct").key("o").value("3")).await;
+        let direct = node.emit(new_event("direct").with_key("o").with_value("3")).await;
         let events = node.wait_for_events(if flying { 4 } else { 3 }).await;
         assert_eq!(event_numbers(&events), if flying { vec![0, 1, 2, 3] } else { vec![1, 2, 3] });
         assert_ids_and_prev_links(&events);
@@ -75,8 +77,8 @@ async fn direct_emit_follows_a_backlog_of_several_transactions() {
     for n in 0..8 {
         client.push_events("large", &[outbox_event("a", format!("[{n},\"{large}\"]"))]);
     }
-    node.emit(event("direct").key("o").value(&count.to_string())).await;
-    node.emit(event("direct").key("large")).await;
+    node.emit(new_event("direct").with_key("o").with_value(&count.to_string())).await;
+    node.emit(new_event("direct").with_key("large")).await;
     let events = node.wait_for_events(count + 1 + 9).await;
     assert_ids_and_prev_links(&events);
     let (of_o, of_large): (Vec<_>, Vec<_>) =
@@ -106,11 +108,11 @@ async fn direct_emit_behind_a_large_backlog_blocks_no_other_object() {
             &[&["LPUSH", ":o:events"], &piece.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat(),
         );
     }
-    let direct = node.emit(event("direct").key("o").value(&count.to_string()));
+    let direct = node.emit(new_event("direct").with_key("o").with_value(&count.to_string()));
     let beside = async {
         let mut ids = vec![];
         for _ in 0..2 {
-            ids.push(node.emit(event("beside").key("p").value("0")).await.id);
+            ids.push(node.emit(new_event("beside").with_key("p").with_value("0")).await.id);
         }
         ids
     };
@@ -132,8 +134,9 @@ async fn scheduled_events_follow_the_backlog() {
     client.set_heartbeat("other");
     client.set_owner("other", "o", Some((&outbox_event("a", 1), "5")));
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
-    let firing = Fires::event(event("a").key("o").value("3")).at("nightly", now());
-    let fire = node.store.settle(vec![firing], now()).await.unwrap().remove(0).0;
+    let firing =
+        FiringBuilder::emitting(new_event("a").with_key("o").with_value("3")).build("nightly", now());
+    let fire = node.store.record_fires(vec![firing], now()).await.unwrap().remove(0).0;
     let events = node.wait_for_events(3).await;
     assert_eq!(event_numbers(&events), [1, 2, 3]);
     assert_ids_and_prev_links(&events);
@@ -145,18 +148,22 @@ async fn scheduled_events_follow_the_backlog() {
 async fn events_emitted_by_handlers_follow_the_backlog() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
-    node.store.register(Plan::simple().registration(), now()).await.unwrap();
-    let id = node.store.join("one", now()).await.unwrap();
-    node.emit(event("record").key("other")).await;
-    let claim = Claim { by: Claimant::Node(id), handlers: Arc::new([handler("index")].into()), max: 1 };
-    let task = node.store.claim(claim, now()).await.unwrap().tasks.remove(0);
+    node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
+    let id = node.store.join_node("one", now()).await.unwrap();
+    node.emit(new_event("record").with_key("other")).await;
+    let claim = ClaimRequest {
+        claimant: Claimant::Node(id),
+        handlers: Arc::new([handler_name("index")].into()),
+        max_tasks: 1,
+    };
+    let task = node.store.claim_tasks(claim, now()).await.unwrap().tasks.remove(0);
     let mut client = location.connect();
     client.set_heartbeat("other");
     client.set_owner("other", "o", Some((&outbox_event("a", 1), "5")));
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 2)]);
-    let emits = vec![event("a").key("o").value("3")];
-    let ended = Ending { emits, ..ending(&task, succeeded()) };
-    node.store.finish(vec![ended], None, now()).await.unwrap().0.remove(0).unwrap();
+    let emits = vec![new_event("a").with_key("o").with_value("3")];
+    let ended = FinishedAttempt { emitted_events: emits, ..attempt_ending(&task, success()) };
+    node.store.finish_attempts(vec![ended], None, now()).await.unwrap().0.remove(0).unwrap();
     let events = node.wait_for_events(4).await;
     assert_eq!(event_numbers(&events[1..]), [1, 2, 3]);
     assert_ids_and_prev_links(&events);
@@ -192,12 +199,12 @@ struct TwoNodes {
     other: TestNode,
     begin: String,
     commit: String,
-    _server: Redis,
+    _server: RedisServer,
 }
 
 impl TwoNodes {
     async fn start() -> Self {
-        let server = Redis::start(RedisSettings::default()).unwrap();
+        let server = RedisServer::start(RedisSettings::default()).unwrap();
         let location = RedisLocation::on_whole_server(&server);
         let proxy = CommandProxy::start(server.address());
         let slow = Arc::new(TestNode::open_url(&format!("redis://{}", proxy.address())).await);
@@ -223,15 +230,17 @@ async fn jobs_joining_a_transaction_journal_nothing_twice() {
         &outbox_event("a", 2),
         &outbox_event("a", 3),
     ]);
-    two.slow.emit(event("first").value("0")).await;
+    two.slow.emit(new_event("first").with_value("0")).await;
     let held = two.proxy.arm(&two.begin, CommandFault::DelayCommand);
     let emit = |n: usize| {
         let slow = two.slow.clone();
-        tokio::spawn(async move { slow.emit(event("direct").key("o").value(&n.to_string())).await })
+        tokio::spawn(
+            async move { slow.emit(new_event("direct").with_key("o").with_value(&n.to_string())).await },
+        )
     };
     let first = emit(4);
     tokio::task::block_in_place(|| held.wait_until_triggered());
-    two.other.emit(event("between").value("0")).await;
+    two.other.emit(new_event("between").with_value("0")).await;
     let second = emit(5);
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     held.release();
@@ -249,11 +258,12 @@ async fn jobs_joining_a_transaction_journal_nothing_twice() {
 async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
     let two = TwoNodes::start().await;
     let mut client = two.location.connect();
-    two.slow.emit(event("first").value("0")).await;
-    two.other.emit(event("between").value("0")).await;
+    two.slow.emit(new_event("first").with_value("0")).await;
+    two.other.emit(new_event("between").with_value("0")).await;
     let held = two.proxy.arm(&two.begin, CommandFault::DelayReply);
     let slow = two.slow.clone();
-    let first = tokio::spawn(async move { slow.emit(event("direct").key("o").value("1")).await });
+    let first =
+        tokio::spawn(async move { slow.emit(new_event("direct").with_key("o").with_value("1")).await });
     tokio::task::block_in_place(|| held.wait_until_triggered());
     client.set_heartbeat("ghost");
     client.set_owner("ghost", "p", Some((&outbox_event("a", 2), "5")));
@@ -261,8 +271,8 @@ async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 4)]);
     let slow = two.slow.clone();
     let late = tokio::spawn(async move {
-        slow.emit(event("direct").key("p").value("5")).await;
-        slow.emit(event("direct").key("o").value("6")).await;
+        slow.emit(new_event("direct").with_key("p").with_value("5")).await;
+        slow.emit(new_event("direct").with_key("o").with_value("6")).await;
     });
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     held.release();
@@ -283,19 +293,21 @@ async fn jobs_joining_a_transaction_follow_events_pushed_meanwhile() {
 async fn direct_emit_follows_the_backlog_after_a_failed_commit() {
     let two = TwoNodes::start().await;
     let mut client = two.location.connect();
-    two.slow.emit(event("first").value("0")).await;
+    two.slow.emit(new_event("first").with_value("0")).await;
     let held = two.proxy.arm(&two.commit, CommandFault::DelayCommand);
     let slow = two.slow.clone();
-    let late = tokio::spawn(async move { slow.try_emit(event("late").value("0")).await });
+    let late = tokio::spawn(async move { slow.try_emit(new_event("late").with_value("0")).await });
     tokio::task::block_in_place(|| held.wait_until_triggered());
-    two.other.emit(event("between").value("0")).await;
+    two.other.emit(new_event("between").with_value("0")).await;
     client.set_heartbeat("ghost");
     client.set_owner("ghost", "o", Some((&outbox_event("a", 0), "5")));
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 1)]);
     held.release();
     assert!(late.await.unwrap().is_err(), "another one has written");
-    wait_until("it goes on", async || two.slow.try_emit(event("direct").key("o").value("2")).await.is_ok())
-        .await;
+    wait_until("it goes on", async || {
+        two.slow.try_emit(new_event("direct").with_key("o").with_value("2")).await.is_ok()
+    })
+    .await;
     let events = two.other.read_journal().await;
     assert_ids_and_prev_links(&events);
     let of_o: Vec<_> = events.into_iter().filter(|event| event.key.is_some()).collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pointsman_core::EventId;
-use pointsman_store_conformance::world::{Draft, event};
+use pointsman_store_conformance::fixture::{NewEventExt, new_event};
 
 use crate::common::invariants::wait_until_outbox_is_drained;
 use crate::common::journal_checks::assert_ids_and_prev_links;
@@ -20,7 +20,7 @@ async fn assert_other_objects_continue(meddle: impl Fn(&mut RawClient)) -> (Redi
     client.push_events("good", &[outbox_event("good", 1)]);
     let events = node.wait_for_events(1).await;
     assert_eq!(event_values(&events), ["1"]);
-    node.emit(event("good").key("good").value("2")).await;
+    node.emit(new_event("good").with_key("good").with_value("2")).await;
     (location, node)
 }
 
@@ -61,7 +61,7 @@ async fn wrong_type_keys_do_not_stop_other_objects() {
     for meddle in cases {
         let (_, node) = assert_other_objects_continue(meddle).await;
         // Whoever emits to it directly is not stopped either.
-        node.emit(event("good").key("odd").value("3")).await;
+        node.emit(new_event("good").with_key("odd").with_value("3")).await;
         assert_eq!(event_values(&node.read_journal().await), ["1", "2", "3"]);
         node.close().await;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use pointsman_store_conformance::world::{Draft, event};
+use pointsman_store_conformance::fixture::{NewEventExt, new_event};
 
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
@@ -93,7 +93,7 @@ async fn contending_nodes_refuse_no_emit() {
     let (location, emits) = (&location, 150);
     let direct = nodes.iter().flat_map(|node| (0..4).map(move |n| (node, n))).map(|(node, n)| async move {
         for _ in 0..emits {
-            node.emit(event("direct").key(&format!("k:{n}"))).await;
+            node.emit(new_event("direct").with_key(&format!("k:{n}"))).await;
         }
     });
     let mixed = nodes.iter().enumerate().map(|(n, node)| async move {

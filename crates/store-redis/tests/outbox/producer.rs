@@ -2,7 +2,7 @@
 
 use pointsman_core::EventId;
 use pointsman_core::store::{Registry, TaskFilter, Tasks};
-use pointsman_store_conformance::world::{Draft, Plan, event};
+use pointsman_store_conformance::fixture::{NewEventExt, RegistrationBuilder, new_event};
 
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
 use crate::common::journal_checks::assert_ids_and_prev_links;
@@ -14,7 +14,7 @@ use crate::common::test_node::{TestNode, event_values};
 async fn pushed_events_are_journaled_in_order() {
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
-    node.store.register(Plan::simple().registration(), now()).await.unwrap();
+    node.store.register(RegistrationBuilder::single_handler().build(), now()).await.unwrap();
     let monitor = InvariantMonitor::start(&location);
     let mut client = location.connect();
     let full = r#"{"type": "record.published", "value": {"n": 1.50}, "sub": "part", "context": {"ip": "::1"},
@@ -28,7 +28,7 @@ async fn pushed_events_are_journaled_in_order() {
     assert_eq!((first.kind.as_str(), first.key.as_ref().unwrap().as_str()), ("record.published", "work:1"));
     assert_eq!((first.sub.as_ref().unwrap().as_str(), &*first.context["ip"]), ("part", "::1"));
     assert_eq!(first.prev, None);
-    let tasks = node.store.tasks(TaskFilter::default(), None, 10).await.unwrap().tasks;
+    let tasks = node.store.list_tasks(TaskFilter::default(), None, 10).await.unwrap().tasks;
     assert_eq!((tasks.len(), tasks[3].event, tasks[3].priority.get()), (4, Some(first.id), 9000));
 
     wait_until_outbox_is_drained(&location).await;
@@ -71,7 +71,7 @@ async fn tenant_objects_are_prefixed_with_the_tenant() {
     }
     let shops: Vec<_> = events.iter().filter(|event| event.tenant.as_str() == "shop").collect();
     assert_eq!(shops.iter().map(|event| event.value.as_str()).collect::<Vec<_>>(), ["1", "3"]);
-    let own = node.emit(event("a").key("work:1").tenant("shop")).await;
+    let own = node.emit(new_event("a").with_key("work:1").for_tenant("shop")).await;
     assert_eq!(own.prev, Some(shops[1].id));
     wait_until_outbox_is_drained(&location).await;
     assert_eq!(client.text_reply(&["GET", ":shop/work:1:last.event.id"]), Some(own.id.to_string()));
@@ -84,7 +84,8 @@ async fn objects_of_different_tenants_with_one_name_stay_separate() {
     for shops_first in [true, false] {
         let location = RedisLocation::on_shared_server();
         let node = TestNode::open(&location).await;
-        let mut events = [event("a").key("a/1").tenant("shop"), event("a").key("shop/a/1")];
+        let mut events =
+            [new_event("a").with_key("a/1").for_tenant("shop"), new_event("a").with_key("shop/a/1")];
         if !shops_first {
             events.reverse();
         }
@@ -108,7 +109,7 @@ async fn objects_with_an_earlier_last_event_id_continue_after_it() {
     let events = node.wait_for_events(2).await;
     assert_eq!((events[0].prev, events[1].prev), (EventId::new(4), Some(events[0].id)));
     assert!(events[0].id.timestamp() > now().minus(std::time::Duration::from_secs(600)), "ids tell the time");
-    assert_eq!(node.emit(event("a").key("older")).await.prev, EventId::new(5));
+    assert_eq!(node.emit(new_event("a").with_key("older")).await.prev, EventId::new(5));
     wait_until_outbox_is_drained(&location).await;
     node.close().await;
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::Journal as _;
-use pointsman_store_conformance::world::{EVERYTHING, must};
-use pointsman_testing::Reply;
+use pointsman_store_conformance::fixture::{KEEP_EVERYTHING, expect_ok};
+use pointsman_testing::RedisReply;
 
 use crate::common::invariants::wait_until_outbox_is_drained;
 use crate::common::now;
@@ -16,13 +16,13 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// Deletes all events and unused objects, as if it were so many days later; answers how many objects.
 async fn prune_after_days(node: &TestNode, days: u32) -> u64 {
-    let nothing = Retention { count: 0, age: Duration::ZERO };
+    let nothing = Retention { max_count: 0, max_age: Duration::ZERO };
     let mut deleted = 0;
     loop {
         let at = now().plus(DAY * days);
-        let pruned = must(node.store.prune(nothing, EVERYTHING, Duration::ZERO, at).await);
+        let pruned = expect_ok(node.store.prune(nothing, KEEP_EVERYTHING, Duration::ZERO, at).await);
         deleted += pruned.objects;
-        if !pruned.more {
+        if !pruned.has_more {
             return deleted;
         }
     }
@@ -95,7 +95,9 @@ async fn objects_of_older_nodes_are_indexed_and_deleted() {
     node.close().await;
     for name in &names {
         let field = format!("/{name}");
-        let Reply::Bytes(mut row) = client.command(&["HGET", ":pointsman:objects", &field]) else { panic!() };
+        let RedisReply::Bytes(mut row) = client.command(&["HGET", ":pointsman:objects", &field]) else {
+            panic!()
+        };
         // The event at which it was checked: an id of today takes eight bytes.
         row.truncate(row.len() - 8);
         client.command(&[&b"HSET"[..], b":pointsman:objects", field.as_bytes(), &row]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pointsman_core::store::Store as _;
-use pointsman_testing::Reply;
+use pointsman_testing::RedisReply;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -18,8 +18,8 @@ use crate::common::wait_until;
 /// What was set aside, the oldest first: the line before it, and what came.
 fn read_set_aside(client: &mut RawClient) -> Vec<(serde_json::Value, Vec<u8>)> {
     let list = client.command(&["LRANGE", ":events.set.aside", "0", "-1"]);
-    let split = |reply: &Reply| {
-        let Reply::Bytes(bytes) = reply else { panic!("{reply:?}") };
+    let split = |reply: &RedisReply| {
+        let RedisReply::Bytes(bytes) = reply else { panic!("{reply:?}") };
         let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
         (serde_json::from_slice(&bytes[..end]).unwrap(), bytes[end + 1..].to_vec())
     };
@@ -97,14 +97,14 @@ async fn entries_of_invalid_object_names_are_set_aside() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn direct_emits_set_invalid_entries_aside_too() {
-    use pointsman_store_conformance::world::{Draft, event};
+    use pointsman_store_conformance::fixture::{NewEventExt, new_event};
     let location = RedisLocation::on_shared_server();
     let node = TestNode::open(&location).await;
     let mut client = location.connect();
     client.set_heartbeat("other");
     client.set_owner("other", "o", Some(("first", "5")));
     client.command(&["LPUSH", ":o:events", &outbox_event("a", 1), "second"]);
-    node.emit(event("a").key("o").value("2")).await;
+    node.emit(new_event("a").with_key("o").with_value("2")).await;
     assert_eq!(event_values(&node.read_journal().await), ["1", "2"]);
     let kept: Vec<_> = read_set_aside(&mut client).into_iter().map(|(_, kept)| kept).collect();
     assert_eq!(kept, [b"first".to_vec(), b"second".to_vec()]);
@@ -194,7 +194,7 @@ async fn many_set_aside_entries_make_few_log_lines() {
     node.wait_for_events(1).await;
     wait_until_outbox_is_drained(&location).await;
     let aside = client.command(&["LLEN", ":events.set.aside"]);
-    assert_eq!(aside, Reply::Number(ENTRIES as i64));
+    assert_eq!(aside, RedisReply::Number(ENTRIES as i64));
     let (lines, entries) = (lines.lines.load(Ordering::Relaxed), lines.entries.load(Ordering::Relaxed));
     assert!((1..=30).contains(&lines) && entries <= ENTRIES, "{lines} lines about {entries} entries");
     node.close().await;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pointsman_core::EventId;
-use pointsman_store_conformance::world::event;
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_store_conformance::fixture::new_event;
+use pointsman_testing::{RedisServer, RedisSettings};
 
 use crate::common::command_proxy::{CommandFault, CommandProxy};
 use crate::common::invariants::{InvariantMonitor, wait_until_outbox_is_drained};
@@ -57,7 +57,7 @@ async fn unusable_assigned_id_is_replaced() {
     let location = RedisLocation::on_shared_server();
     let mut client = location.connect();
     let node = TestNode::open(&location).await;
-    let before = node.emit(event("before")).await.id;
+    let before = node.emit(new_event("before")).await.id;
     leave_orphaned_object(&mut client, "5");
     client.push_events("o", &[outbox_event("a", 3)]);
     let events = node.wait_for_events(5).await;
@@ -148,10 +148,12 @@ async fn dead_owner_without_object_key_loses_no_events() {
 /// A store without a prefix sees the keys of one that has some, and leaves them to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_another_store_are_not_taken_over() {
-    let server = Redis::start(RedisSettings::default()).unwrap();
+    let server = RedisServer::start(RedisSettings::default()).unwrap();
     let whole = RedisLocation::on_whole_server(&server);
-    let within =
-        RedisLocation { prefix: "within:".into(), ..whole.with_url(server.admin().url_under("within:")) };
+    let within = RedisLocation {
+        prefix: "within:".into(),
+        ..whole.with_url(server.admin().url_with_prefix("within:"))
+    };
     let (mut client, other) = (within.connect(), TestNode::open(&within).await);
     client.set_heartbeat("other");
     client.set_owner("other", "o", None);
@@ -214,7 +216,7 @@ async fn objects_of_a_worker_that_dies_later_are_requeued() {
 async fn worker_wrongly_taken_for_dead_does_no_harm() {
     for script in [include_str!("../../src/lua/commit.lua"), include_str!("../../src/lua/read_outboxes.lua")]
     {
-        let server = Redis::start(RedisSettings::default()).unwrap();
+        let server = RedisServer::start(RedisSettings::default()).unwrap();
         let location = RedisLocation::on_whole_server(&server);
         let proxy = CommandProxy::start(server.address());
         let slow = TestNode::open_url(&format!("redis://{}", proxy.address())).await;
@@ -236,7 +238,7 @@ async fn worker_wrongly_taken_for_dead_does_no_harm() {
         client.set_owner("ghost", "o", None);
         client.push_events("o", &[outbox_event("a", 3)]);
         held.release();
-        wait_until("it goes on", async || slow.try_emit(event("direct")).await.is_ok()).await;
+        wait_until("it goes on", async || slow.try_emit(new_event("direct")).await.is_ok()).await;
         client.delete_heartbeat("ghost");
         client.push_events("o", &[outbox_event("a", 4)]);
         let after = other.wait_for_events(6).await;

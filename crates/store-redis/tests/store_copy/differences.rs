@@ -1,7 +1,7 @@
 //! Differences between two stores are found.
 
-use pointsman_store::transfer::Section;
-use pointsman_store_conformance::moving::Lair as _;
+use pointsman_store::store_copy::TableKind;
+use pointsman_store_conformance::copy::StoreLocation as _;
 
 use crate::store_location::{StoreKind, StoreLocation, run_command};
 
@@ -12,26 +12,26 @@ fn random_field(key: &str) -> String {
 
 #[tokio::test]
 async fn every_changed_row_is_reported_in_its_table() {
-    let (file, keys) = (StoreLocation::filled(StoreKind::Sqlite).await, StoreLocation::empty_redis());
-    file.move_to(&keys).await.unwrap();
-    assert_eq!(file.differences(&keys).await, []);
+    let (file, keys) = (StoreLocation::create_filled(StoreKind::Sqlite).await, StoreLocation::empty_redis());
+    file.copy_to(&keys).await.unwrap();
+    assert_eq!(file.differing_tables(&keys).await, []);
     let mut altered = Vec::new();
     for (section, hash) in [
-        (Section::Texts, "pointsman:texts"),
-        (Section::Rules, "pointsman:rules"),
-        (Section::Files, "pointsman:files"),
-        (Section::Schedules, "pointsman:schedules"),
-        (Section::Objects, "pointsman:objects"),
-        (Section::Deeds, "pointsman:deeds"),
+        (TableKind::NamedTexts, "pointsman:texts"),
+        (TableKind::Rules, "pointsman:rules"),
+        (TableKind::FileDigests, "pointsman:files"),
+        (TableKind::Schedules, "pointsman:schedules"),
+        (TableKind::Objects, "pointsman:objects"),
+        (TableKind::AuditEntries, "pointsman:deeds"),
     ] {
         let hash = keys.key(hash);
-        let field = if section == Section::Texts { "routes".into() } else { random_field(&hash) };
+        let field = if section == TableKind::NamedTexts { "routes".into() } else { random_field(&hash) };
         assert_eq!(run_command(&["HDEL", &hash, &field]).number(), Some(1), "{section}");
         altered.push(section);
-        assert_eq!(file.differences(&keys).await, altered, "{section}");
+        assert_eq!(file.differing_tables(&keys).await, altered, "{section}");
     }
     let log = run_command(&["KEYS", &keys.key("sync_tasks#*:logs")]).texts().pop().unwrap();
     run_command(&["ZPOPMAX", &log]);
-    altered.insert(altered.len() - 1, Section::Logs);
-    assert_eq!(file.differences(&keys).await, altered);
+    altered.insert(altered.len() - 1, TableKind::Logs);
+    assert_eq!(file.differing_tables(&keys).await, altered);
 }

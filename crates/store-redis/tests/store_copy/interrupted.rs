@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pointsman_store_conformance::moving::cut::a_move_goes_on_behind_a_break;
+use pointsman_store_conformance::copy::interrupted::a_copy_continues_after_a_broken_connection;
 use pointsman_store_redis::RedisStoreCopy;
 use pointsman_testing::{Proxy, shared_redis};
 
@@ -16,8 +16,8 @@ async fn broken_connection_loses_no_copied_rows() {
     let (proxy, over_the_wire) =
         (proxy.clone(), move || Box::new(RedisStoreCopy::target(&url).unwrap()) as _);
     let cut = move || {
-        proxy.refuse(true).unwrap();
-        proxy.cut();
+        proxy.refuse_connections(true).unwrap();
+        proxy.close_connections();
     };
-    a_move_goes_on_behind_a_break(keys, over_the_wire, cut).await;
+    a_copy_continues_after_a_broken_connection(keys, over_the_wire, cut).await;
 }

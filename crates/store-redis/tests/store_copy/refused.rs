@@ -1,29 +1,30 @@
 //! Sources and targets that are refused.
 
 use pointsman_core::store::StoreError;
-use pointsman_store::transfer::{MoveError, NotReady, transfer};
-use pointsman_store_conformance::moving::{Lair as _, apart};
-use pointsman_store_conformance::world::*;
+use pointsman_store::store_copy::{CopyError, CopyNotReady, copy_store};
+use pointsman_store_conformance::copy::{StoreLocation as _, run_blocking};
+use pointsman_store_conformance::fixture::*;
 use pointsman_store_redis::{OpenError, RedisStoreCopy};
-use pointsman_testing::{Redis as Server, RedisSettings};
+use pointsman_testing::{RedisServer as Server, RedisSettings};
 
 use crate::store_location::{CopyHarness, StoreKind, StoreLocation, run_command};
 
 #[tokio::test]
 async fn target_with_outbox_events_is_not_empty() {
-    let (source, target) = (StoreLocation::filled(StoreKind::Sqlite).await, StoreLocation::empty_redis());
-    apart({
+    let (source, target) =
+        (StoreLocation::create_filled(StoreKind::Sqlite).await, StoreLocation::empty_redis());
+    run_blocking({
         let target = target.clone();
         move || run_command(&["LPUSH", &target.key("order:1:events"), "{}", "{}"])
     })
     .await;
-    let error = source.move_to(&target).await.unwrap_err();
-    assert!(matches!(&error, MoveError::NotEmpty(what) if what == "outbox (2)"), "{error}");
+    let error = source.copy_to(&target).await.unwrap_err();
+    assert!(matches!(&error, CopyError::TargetNotEmpty(what) if what == "outbox (2)"), "{error}");
 }
 
 #[tokio::test]
 async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
-    let source = StoreLocation::filled(StoreKind::Sqlite).await;
+    let source = StoreLocation::create_filled(StoreKind::Sqlite).await;
     for key in [
         "order:1:last.event.id",
         "next.event.id",
@@ -33,35 +34,35 @@ async fn copy_refuses_documented_keys_and_keeps_foreign_keys() {
         "pointsman:journal",
     ] {
         let target = StoreLocation::empty_redis();
-        let error = apart(move || {
+        let error = run_blocking(move || {
             run_command(&["SET", &target.key(key), "1"]);
             RedisStoreCopy::target(&target.url()).map(drop).unwrap_err()
         });
         let error = error.await;
         let named =
             |at: &OpenError| matches!(at, OpenError::ForeignKey { key: found, .. } if found.ends_with(key));
-        assert!(matches!(&error, NotReady::Unopened(open) if named(open)), "{key}: {error}");
+        assert!(matches!(&error, CopyNotReady::OpenFailed(open) if named(open)), "{key}: {error}");
     }
     let target = StoreLocation::empty_redis();
     let foreign = target.key("session:1");
-    apart({
+    run_blocking({
         let foreign = foreign.clone();
         move || run_command(&["SET", &foreign, "theirs"])
     })
     .await;
-    source.move_to(&target).await.unwrap();
-    apart(move || assert_eq!(run_command(&["GET", &foreign]).text().as_deref(), Some("theirs"))).await;
+    source.copy_to(&target).await.unwrap();
+    run_blocking(move || assert_eq!(run_command(&["GET", &foreign]).text().as_deref(), Some("theirs"))).await;
 }
 
 #[tokio::test]
 async fn missing_source_creates_no_keys() {
     let keys = StoreLocation::empty_redis();
-    apart(move || {
+    run_blocking(move || {
         let error = RedisStoreCopy::source(&keys.url()).map(drop).unwrap_err();
-        assert!(matches!(error, NotReady::NoStore(_)), "{error}");
+        assert!(matches!(error, CopyNotReady::NoStore(_)), "{error}");
         assert_eq!(run_command(&["KEYS", &keys.key("*")]).texts(), [""; 0]);
         let error = RedisStoreCopy::source("redis://ann:s3cret@127.0.0.1:1/").map(drop).unwrap_err();
-        assert!(matches!(&error, NotReady::Unopened(OpenError::Unreachable { .. })), "{error}");
+        assert!(matches!(&error, CopyNotReady::OpenFailed(OpenError::Unreachable { .. })), "{error}");
         assert!(!error.to_string().contains("s3cret"), "{error}");
     })
     .await;
@@ -69,24 +70,25 @@ async fn missing_source_creates_no_keys() {
 
 #[tokio::test]
 async fn copy_stops_when_memory_is_full() {
-    let harness = CopyHarness::along(&[StoreKind::Sqlite]);
-    let world = World::new(&harness, Plan::default()).await;
+    let harness = CopyHarness::with_kinds(&[StoreKind::Sqlite]);
+    let world = StoreFixture::new(&harness, RegistrationBuilder::default()).await;
     let large = format!("\"{}\"", "x".repeat(500_000));
     for _ in 0..100 {
-        world.emit(event("bulk").value(&large)).await;
+        world.emit(new_event("bulk").with_value(&large)).await;
     }
-    let file = harness.leave();
-    let server = Server::start(RedisSettings::with(&[("maxmemory", "32mb")])).unwrap();
+    let file = harness.close_current();
+    let server = Server::start(RedisSettings::with_directives(&[("maxmemory", "32mb")])).unwrap();
     let (url, from) = (server.url(), file.clone());
-    let moved =
-        apart(move || transfer(&mut *from.source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {}));
+    let moved = run_blocking(move || {
+        copy_store(&mut *from.open_source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {})
+    });
     let error = moved.await.unwrap_err();
-    let told = matches!(&error, MoveError::Target(StoreError::Unavailable(what)) if what.contains("raise maxmemory"));
+    let told = matches!(&error, CopyError::WriteTarget(StoreError::Unavailable(what)) if what.contains("raise maxmemory"));
     assert!(told, "{error:?}");
     let url = server.url();
-    let report = apart(move || {
-        server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-        transfer(&mut *file.source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {})
+    let report = run_blocking(move || {
+        server.run_command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        copy_store(&mut *file.open_source(), &mut RedisStoreCopy::target(&url).unwrap(), &mut |_| {})
     });
-    assert!(report.await.unwrap().differences().is_empty());
+    assert!(report.await.unwrap().differing_tables().is_empty());
 }

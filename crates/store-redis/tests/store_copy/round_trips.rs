@@ -1,8 +1,8 @@
 //! What was moved is the same, and goes on.
 
-use pointsman_store::transfer::{Movable, transfer};
-use pointsman_store_conformance::moving::travels::travels;
-use pointsman_store_conformance::moving::{Lair as _, apart};
+use pointsman_store::store_copy::{CopyEndpoint, copy_store};
+use pointsman_store_conformance::copy::round_trips::assert_equal_after_copies;
+use pointsman_store_conformance::copy::{StoreLocation as _, run_blocking};
 use pointsman_store_redis::RedisStoreCopy;
 use pointsman_testing::RedisCluster;
 
@@ -14,31 +14,33 @@ const ROUND: [StoreKind; 5] =
 
 #[tokio::test]
 async fn store_is_unchanged_after_a_round_of_copies_ending_in_sqlite() {
-    travels::<StoreLocation>(&ROUND, 4).await;
+    assert_equal_after_copies::<StoreLocation>(&ROUND, 4).await;
 }
 
 #[tokio::test]
 async fn copied_store_continues_on_redis() {
-    travels::<StoreLocation>(&ROUND, 3).await;
+    assert_equal_after_copies::<StoreLocation>(&ROUND, 3).await;
 }
 
 #[tokio::test]
 async fn store_from_redis_continues_on_postgresql() {
-    travels::<StoreLocation>(&[StoreKind::Redis, StoreKind::Postgres], 1).await;
+    assert_equal_after_copies::<StoreLocation>(&[StoreKind::Redis, StoreKind::Postgres], 1).await;
 }
 
 #[tokio::test]
 async fn store_can_be_copied_to_and_from_a_cluster() {
-    let (file, back) =
-        (StoreLocation::filled(StoreKind::Sqlite).await, StoreLocation::empty(StoreKind::Sqlite).await);
-    apart(move || {
+    let (file, back) = (
+        StoreLocation::create_filled(StoreKind::Sqlite).await,
+        StoreLocation::create_empty(StoreKind::Sqlite).await,
+    );
+    run_blocking(move || {
         let cluster = RedisCluster::start().unwrap();
-        let moved = |from: &mut dyn Movable, to: &mut dyn Movable| {
-            let report = transfer(from, to, &mut |_| {}).unwrap();
-            assert!(report.differences().is_empty(), "{report:?}");
+        let moved = |from: &mut dyn CopyEndpoint, to: &mut dyn CopyEndpoint| {
+            let report = copy_store(from, to, &mut |_| {}).unwrap();
+            assert!(report.differing_tables().is_empty(), "{report:?}");
         };
-        moved(&mut *file.source(), &mut RedisStoreCopy::target(&cluster.url()).unwrap());
-        moved(&mut RedisStoreCopy::source(&cluster.url()).unwrap(), &mut *back.target());
+        moved(&mut *file.open_source(), &mut RedisStoreCopy::target(&cluster.url()).unwrap());
+        moved(&mut RedisStoreCopy::source(&cluster.url()).unwrap(), &mut *back.open_target());
     })
     .await;
 }

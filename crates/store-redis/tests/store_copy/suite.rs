@@ -2,4 +2,4 @@
 
 use crate::store_location::StoreLocation;
 
-pointsman_store_conformance::transfers!(StoreLocation);
+pointsman_store_conformance::copy_suite!(StoreLocation);

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store::transfer::Movable;
-use pointsman_store_conformance::moving::{self, Refusal};
-use pointsman_store_postgres::{PgMove, Postgres};
+use pointsman_store::store_copy::CopyEndpoint;
+use pointsman_store_conformance::copy::{self, LocationOpenError};
+use pointsman_store_postgres::{PgStoreCopy, Postgres};
 use pointsman_store_redis::{Redis, RedisStoreCopy};
-use pointsman_store_sqlite::{Sqlite, SqliteMove};
-use pointsman_testing::{RedisConnection, Reply, fresh_prefix, shared, shared_redis};
+use pointsman_store_sqlite::{Sqlite, SqliteCopy};
+use pointsman_testing::{RedisConnection, RedisReply, shared_postgres, shared_redis, unique_key_prefix};
 use tempfile::TempDir;
 
-pub(crate) type CopyHarness = moving::Movers<StoreLocation>;
+pub(crate) type CopyHarness = copy::CopyingHarness<StoreLocation>;
 
 /// A kind of place.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub(crate) enum StoreLocation {
 impl StoreLocation {
     /// A prefix under which there is nothing.
     pub(crate) fn empty_redis() -> Self {
-        Self::Redis(fresh_prefix())
+        Self::Redis(unique_key_prefix())
     }
 
     pub(crate) fn prefix(&self) -> &str {
@@ -50,7 +50,7 @@ impl StoreLocation {
     }
 
     pub(crate) fn url(&self) -> String {
-        shared_redis().unwrap().url_under(self.prefix())
+        shared_redis().unwrap().url_with_prefix(self.prefix())
     }
 
     /// A key of this store.
@@ -60,23 +60,23 @@ impl StoreLocation {
 }
 
 #[async_trait]
-impl moving::Lair for StoreLocation {
+impl copy::StoreLocation for StoreLocation {
     type Kind = StoreKind;
-    const HERE: StoreKind = StoreKind::Redis;
-    const ELSEWHERE: StoreKind = StoreKind::Sqlite;
+    const TESTED_KIND: StoreKind = StoreKind::Redis;
+    const OTHER_KIND: StoreKind = StoreKind::Sqlite;
 
-    async fn empty(kind: StoreKind) -> Self {
+    async fn create_empty(kind: StoreKind) -> Self {
         match kind {
             StoreKind::Sqlite => {
                 let folder = tempfile::tempdir().unwrap();
                 Self::Sqlite(folder.path().join("store.db"), Arc::new(folder))
             }
-            StoreKind::Postgres => Self::Postgres(shared().unwrap().create_database().unwrap()),
+            StoreKind::Postgres => Self::Postgres(shared_postgres().unwrap().create_database().unwrap()),
             StoreKind::Redis => Self::empty_redis(),
         }
     }
 
-    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, Refusal> {
+    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, LocationOpenError> {
         Ok(match self {
             Self::Sqlite(path, _) => Arc::new(Sqlite::open(path, now)?),
             Self::Postgres(url) => Arc::new(Postgres::open(url, now).await?),
@@ -84,18 +84,18 @@ impl moving::Lair for StoreLocation {
         })
     }
 
-    fn try_source(&self) -> Result<Box<dyn Movable>, Refusal> {
+    fn try_open_source(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
-            Self::Sqlite(path, _) => Box::new(SqliteMove::source(path)?),
-            Self::Postgres(url) => Box::new(PgMove::source(url)?),
+            Self::Sqlite(path, _) => Box::new(SqliteCopy::open_source(path)?),
+            Self::Postgres(url) => Box::new(PgStoreCopy::source(url)?),
             Self::Redis(_) => Box::new(RedisStoreCopy::source(&self.url())?),
         })
     }
 
-    fn try_target(&self) -> Result<Box<dyn Movable>, Refusal> {
+    fn try_open_target(&self) -> Result<Box<dyn CopyEndpoint>, LocationOpenError> {
         Ok(match self {
-            Self::Sqlite(path, _) => Box::new(SqliteMove::target(path)?),
-            Self::Postgres(url) => Box::new(PgMove::target(url)?),
+            Self::Sqlite(path, _) => Box::new(SqliteCopy::open_target(path)?),
+            Self::Postgres(url) => Box::new(PgStoreCopy::target(url)?),
             Self::Redis(_) => Box::new(RedisStoreCopy::target(&self.url())?),
         })
     }
@@ -106,6 +106,6 @@ pub(crate) fn connect_shared_redis() -> RedisConnection {
     shared_redis().unwrap().connect().unwrap()
 }
 
-pub(crate) fn run_command(words: &[&str]) -> Reply {
-    connect_shared_redis().command(words).unwrap()
+pub(crate) fn run_command(words: &[&str]) -> RedisReply {
+    connect_shared_redis().run_command(words).unwrap()
 }

@@ -3,26 +3,27 @@
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
-use pointsman_store_conformance::world::{EVERYTHING, Plan, World, line};
+use pointsman_store_conformance::fixture::{KEEP_EVERYTHING, RegistrationBuilder, StoreFixture, info_line};
 
 use crate::SyncTaskHarness;
 
-const NOTHING: Retention = Retention { count: 0, age: Duration::ZERO };
+const NOTHING: Retention = Retention { max_count: 0, max_age: Duration::ZERO };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_source_and_collection_has_its_own_history() {
     let one = SyncTaskHarness::new();
     // Their tasks' ids all begin with `a_x_y_` or `a_x_`.
-    let plan = Plan::default().collects("a/x", 1).collects("a/x_y", 1).collects("a_x/y", 1);
-    let mut world = World::new(&one, plan).await;
+    let plan =
+        RegistrationBuilder::default().collection("a/x", 1).collection("a/x_y", 1).collection("a_x/y", 1);
+    let mut world = StoreFixture::new(&one, plan).await;
     let mut reader = one.reader();
     let mut expected = [vec![], vec![], vec![]];
     for n in 0..3 {
         for (pair, of_pair) in ["a/x", "a/x_y", "a_x/y"].iter().zip(&mut expected) {
-            of_pair.push((world.run_anew(pair).await.to_string(), 1_700_000_000 + n * 10));
+            of_pair.push((world.request_new_run(pair).await.to_string(), 1_700_000_000 + n * 10));
         }
-        world.run_all().await;
-        world.tick(10);
+        world.run_all_ready().await;
+        world.advance_clock(10);
     }
     let [x, x_y, y] = expected;
     assert_eq!(reader.read_history("a", "x"), x);
@@ -34,28 +35,29 @@ async fn each_source_and_collection_has_its_own_history() {
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_tasks_leave_no_keys() {
     let one = SyncTaskHarness::new();
-    let plan = Plan::default().collects("shop/orders", 5).collects("shop/items", 5);
-    let mut world = World::new(&one, plan).await;
+    let plan = RegistrationBuilder::default().collection("shop/orders", 5).collection("shop/items", 5);
+    let mut world = StoreFixture::new(&one, plan).await;
     let mut reader = one.reader();
     for _ in 0..3 {
-        world.run_anew("shop/orders").await;
+        world.request_new_run("shop/orders").await;
         let claimed = world.claim_one().await;
         let line = pointsman_core::store::NewLogLine {
             task: claimed.seq,
             fence: claimed.fence,
-            line: line(world.now, "at it"),
+            line: info_line(world.now, "at it"),
         };
-        world.store.log(vec![line]).await.unwrap();
+        world.store.append_log_lines(vec![line]).await.unwrap();
         world.succeed(&claimed).await;
-        world.tick(10);
+        world.advance_clock(10);
     }
-    let live = world.run_anew("shop/items").await;
+    let live = world.request_new_run("shop/items").await;
     assert_eq!(reader.read_history("shop", "orders").len(), 3);
     assert_eq!(reader.0.list_keys("sync_tasks#*:logs").len(), 3);
-    let pruned = world.prune(EVERYTHING, Retention { count: 1, age: EVERYTHING.age }).await;
+    let pruned =
+        world.prune(KEEP_EVERYTHING, Retention { max_count: 1, max_age: KEEP_EVERYTHING.max_age }).await;
     assert_eq!((pruned.tasks, reader.read_history("shop", "orders").len()), (2, 1));
     assert_eq!(reader.0.list_keys("sync_tasks#*:logs").len(), 1);
-    world.prune(EVERYTHING, NOTHING).await;
+    world.prune(KEEP_EVERYTHING, NOTHING).await;
     let mut left = vec![
         "sync_tasks_index:source#shop:collection#items".to_string(),
         "sync_tasks_priority_queue".to_string(),

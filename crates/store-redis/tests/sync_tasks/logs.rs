@@ -1,27 +1,37 @@
 //! What a task has said.
 
-use pointsman_core::store::Ending;
+use pointsman_core::store::FinishedAttempt;
 use pointsman_core::store::NewLogLine;
-use pointsman_core::task::{Level, LogLine};
-use pointsman_store_conformance::world::{Plan, World, ending, line, succeeded};
+use pointsman_core::task::{LogLevel, LogLine};
+use pointsman_store_conformance::fixture::{
+    RegistrationBuilder, StoreFixture, attempt_ending, info_line, success,
+};
 
 use crate::SyncTaskHarness;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_lines_keep_order_and_duplicates() {
     let one = SyncTaskHarness::new();
-    let mut world = World::new(&one, Plan::default().collects("shop/orders", 5)).await;
-    let id = world.run_anew("shop/orders").await;
+    let mut world =
+        StoreFixture::new(&one, RegistrationBuilder::default().collection("shop/orders", 5)).await;
+    let id = world.request_new_run("shop/orders").await;
     let claimed = world.claim_one().await;
     let begun = world.now;
     let say = |line: LogLine| NewLogLine { task: claimed.seq, fence: claimed.fence, line };
-    let same = vec![say(line(begun, "same")), say(line(begun, "same")), say(line(begun, "other"))];
-    assert_eq!(world.store.log(same).await.unwrap(), 3);
-    world.tick(2);
-    let error = LogLine { level: Level::Error, ..line(world.now, "a \"quoted\"\nline") };
-    assert_eq!(world.store.log(vec![say(error), say(line(begun, "same"))]).await.unwrap(), 2);
-    let last = Ending { logs: vec![line(world.now, "done")], ..ending(&claimed, succeeded()) };
-    world.end(last).await.unwrap();
+    let same =
+        vec![say(info_line(begun, "same")), say(info_line(begun, "same")), say(info_line(begun, "other"))];
+    assert_eq!(world.store.append_log_lines(same).await.unwrap(), 3);
+    world.advance_clock(2);
+    let error = LogLine { level: LogLevel::Error, ..info_line(world.now, "a \"quoted\"\nline") };
+    assert_eq!(
+        world.store.append_log_lines(vec![say(error), say(info_line(begun, "same"))]).await.unwrap(),
+        2
+    );
+    let last = FinishedAttempt {
+        log_lines: vec![info_line(world.now, "done")],
+        ..attempt_ending(&claimed, success())
+    };
+    world.finish_attempt(last).await.unwrap();
 
     let told =
         one.reader().0.text_replies(&["ZRANGE", &format!(":sync_tasks#{id}:logs"), "0", "-1", "WITHSCORES"]);

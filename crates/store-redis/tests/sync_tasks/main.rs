@@ -33,14 +33,14 @@ impl SyncTaskHarness {
 
 #[async_trait]
 impl Harness for SyncTaskHarness {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         Arc::new(Redis::open(&self.0.url, now).await.unwrap())
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        self.fresh(now).await
+        self.open_empty(now).await
     }
 }
 
