@@ -12,7 +12,7 @@ use pointsman_core::route::{ChainRoutes, HandlerBinding};
 use pointsman_core::store::StoreError;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, LaneFailurePolicy, LaneOrdering, Routes};
-use pointsman_engine::handlers::in_process::InProcess;
+use pointsman_engine::handlers::in_process::InProcessHandler;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Settings, Setup};
 
 use crate::bus_store::BusStore;
@@ -338,7 +338,7 @@ fn build_runner<Args: 'static, H: Handler<Args>>(
     handler: H,
     resources: Arc<BusResources>,
 ) -> Arc<dyn pointsman_engine::Runner> {
-    Arc::new(InProcess::new(move |delivery: Delivery| {
+    Arc::new(InProcessHandler::new(move |delivery: Delivery| {
         run_attempt(handler.clone(), delivery, resources.clone())
     }))
 }

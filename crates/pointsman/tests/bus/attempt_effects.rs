@@ -35,8 +35,12 @@ async fn events_emitted_by_a_handler_name_their_cause_and_keep_the_trace() {
 #[tokio::test]
 async fn an_attempt_that_fails_has_emitted_nothing() {
     let folder = StoreFolder::new();
-    let retries_without_delay =
-        RetryPolicy { max: 2, backoff: Backoff::Fixed, delay: Duration::ZERO, max_delay: Duration::ZERO };
+    let retries_without_delay = RetryPolicy {
+        max_retries: 2,
+        backoff: Backoff::Fixed,
+        delay: Duration::ZERO,
+        max_delay: Duration::ZERO,
+    };
     let bus = Bus::builder(&folder.url())
         .handler("index", |event: RecordPublished, ctx: Ctx| async move {
             ctx.emit(RecordIndexed { id: event.id })?;
@@ -141,7 +145,9 @@ async fn events_emitted_through_the_bus_name_their_cause() {
     assert_eq!(events.len(), 4);
     assert!(events[0].cause.is_none());
     assert!(
-        events[1..].iter().all(|event| event.depth() == 1 && event.cause.unwrap().event == Some(emitted.id))
+        events[1..]
+            .iter()
+            .all(|event| event.cause_depth() == 1 && event.cause.unwrap().event == Some(emitted.id))
     );
     bus.stop().await;
 }
@@ -167,20 +173,20 @@ async fn event_storm_is_stopped_whether_emitted_by_context_or_bus() {
     bus.emit(RecordPublished::new(1)).await.unwrap();
     bus.emit(RecordIndexed { id: 2 }).await.unwrap();
     let mut depths = Vec::new();
-    let event_count = 2 * (usize::from(MAX_DEPTH) + 1);
+    let event_count = 2 * (usize::from(MAX_CAUSE_DEPTH) + 1);
     while depths.len() < event_count {
         let received = with_timeout(watch.next()).await.unwrap();
         // The engine publishes the failure at the end of each storm.
-        if !received.is_engine() {
-            depths.push(received.depth());
+        if !received.is_engine_event() {
+            depths.push(received.cause_depth());
         }
     }
-    assert_eq!(depths.iter().filter(|depth| **depth == MAX_DEPTH).count(), 2);
+    assert_eq!(depths.iter().filter(|depth| **depth == MAX_CAUSE_DEPTH).count(), 2);
 
-    let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
+    let failed = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
     let store = bus.engine().store();
     let both_failed = async {
-        while store.tasks(failed.clone(), None, 10).await.unwrap().tasks.len() < 2 {
+        while store.list_tasks(failed.clone(), None, 10).await.unwrap().tasks.len() < 2 {
             tokio::task::yield_now().await
         }
     };

@@ -57,7 +57,7 @@ async fn restarted_bus_continues_the_journal() {
     let two = second.emit(RecordPublished::new(1)).await.unwrap();
     assert!(two.id > one.id);
     assert_eq!(two.prev, Some(one.id));
-    assert_eq!(wait_for_only_task(&second, &two).await.life.state.status(), Status::Done);
+    assert_eq!(wait_for_only_task(&second, &two).await.lifecycle.state.status(), TaskStatus::Done);
     second.stop().await;
 }
 
@@ -86,7 +86,7 @@ async fn tasks_left_by_a_stopped_bus_are_run_by_the_next_one() {
         .await
         .unwrap();
     for one in &emitted {
-        assert_eq!(wait_for_only_task(&second, one).await.life.state.status(), Status::Done);
+        assert_eq!(wait_for_only_task(&second, one).await.lifecycle.state.status(), TaskStatus::Done);
     }
     second.stop().await;
 }

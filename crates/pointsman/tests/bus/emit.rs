@@ -64,9 +64,9 @@ async fn delayed_event_is_journaled_now_and_handled_later() {
     let emitted = bus.emit_with(RecordPublished::new(1), EmitOptions::new().delay(delay)).await.unwrap();
     assert_eq!(read_journal(&bus).await.len(), 1);
     let task = bus.read_task(&emitted.tasks[0]).await.unwrap().unwrap();
-    let TaskState::New { due } = task.life.state else { panic!("{:?}", task.life) };
-    assert!(due.since(task.created_at) >= delay - Duration::from_secs(60));
-    assert_eq!(task.life.attempt, 0);
+    let TaskState::New { due } = task.lifecycle.state else { panic!("{:?}", task.lifecycle) };
+    assert!(due.duration_since(task.created_at) >= delay - Duration::from_secs(60));
+    assert_eq!(task.lifecycle.attempt, 0);
     bus.stop().await;
 }
 
@@ -154,7 +154,7 @@ async fn watch_returns_an_error_when_the_bus_stops() {
         loop {
             // Before it stops, the engine publishes that it is stopping.
             match watch.next().await {
-                Ok(event) => assert!(event.is_engine()),
+                Ok(event) => assert!(event.is_engine_event()),
                 Err(error) => return error,
             }
         }

@@ -127,7 +127,7 @@ async fn payload_of_another_type_fails_for_good_with_the_reason() {
         .await
         .unwrap();
     let task = emit_and_wait(&bus, OlderRecordPublished { id: 1 }).await;
-    assert_eq!(task.life.state.status(), Status::Error);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
     assert_eq!(task.attempts.len(), 1);
     let error = task.error.unwrap();
     assert!(

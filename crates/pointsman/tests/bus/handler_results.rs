@@ -10,7 +10,12 @@ use super::*;
 
 /// A retry policy without delays, because only the number of attempts matters here.
 fn retries_without_delay(max: u32) -> RetryPolicy {
-    RetryPolicy { max, backoff: Backoff::Fixed, delay: Duration::ZERO, max_delay: Duration::ZERO }
+    RetryPolicy {
+        max_retries: max,
+        backoff: Backoff::Fixed,
+        delay: Duration::ZERO,
+        max_delay: Duration::ZERO,
+    }
 }
 
 /// Emits one event to a handler with three retries, and returns its finished task.
@@ -28,14 +33,14 @@ async fn run_handler<Args: 'static>(handler: impl pointsman::Handler<Args>) -> T
     task
 }
 
-fn attempt_ends(task: &Task) -> Vec<AttemptEnd> {
-    task.attempts.iter().map(|attempt| attempt.end).collect()
+fn attempt_ends(task: &Task) -> Vec<AttemptOutcome> {
+    task.attempts.iter().map(|attempt| attempt.outcome).collect()
 }
 
 #[tokio::test]
 async fn handler_that_returns_unit_succeeds() {
     let task = run_handler(|| async {}).await;
-    assert_eq!(task.life.state.status(), Status::Done);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
     assert_eq!(task.result, None);
 }
 
@@ -55,8 +60,8 @@ async fn returned_value_is_the_result_of_the_task() {
 #[tokio::test]
 async fn failure_is_retried_until_retries_are_used_up() {
     let task = run_handler(|| async { Err::<(), _>("the index is down") }).await;
-    assert_eq!(task.life.state.status(), Status::Error);
-    assert_eq!(task.life.state.reason(), Some(ErrorReason::Failed));
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
+    assert_eq!(task.lifecycle.state.error_reason(), Some(ErrorReason::Failed));
     assert_eq!(task.error.as_deref(), Some("the index is down"));
     assert_eq!(attempt_ends(&task), [AttemptOutcome::Failed; 4]);
 }
@@ -70,7 +75,7 @@ async fn retry_may_succeed() {
         }
     })
     .await;
-    assert_eq!(task.life.state.status(), Status::Done);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
     assert_eq!(
         attempt_ends(&task),
         [AttemptOutcome::Failed, AttemptOutcome::Failed, AttemptOutcome::Succeeded]
@@ -80,7 +85,7 @@ async fn retry_may_succeed() {
 #[tokio::test]
 async fn permanent_failure_is_not_retried() {
     let task = run_handler(|| async { Err::<(), _>(HandlerError::permanent("never")) }).await;
-    assert_eq!(task.life.state.status(), Status::Error);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
     assert_eq!(attempt_ends(&task), [AttemptOutcome::Failed]);
 }
 
@@ -90,8 +95,8 @@ async fn snooze_costs_no_retry() {
         if ctx.attempt() <= 5 { Err(Snooze::after(Duration::from_millis(1))) } else { Ok(()) }
     })
     .await;
-    assert_eq!(task.life.state.status(), Status::Done);
-    assert_eq!(task.life.retries, 0);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
+    assert_eq!(task.lifecycle.retries, 0);
     assert_eq!(attempt_ends(&task)[..5], [AttemptOutcome::Snoozed; 5]);
 }
 
@@ -107,7 +112,7 @@ async fn panic_fails_the_attempt_and_is_retried() {
         }
     })
     .await;
-    assert_eq!(task.life.state.status(), Status::Done);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Done);
     assert!(task.attempts[0].error.as_deref().unwrap().contains("out of cheese"));
 }
 
@@ -130,7 +135,7 @@ async fn attempt_that_times_out_is_cancelled_and_fails() {
         .unwrap();
     let task = emit_and_wait(&bus, RecordPublished::new(1)).await;
     receive(&mut received).await;
-    assert_eq!(task.life.state.status(), Status::Error);
+    assert_eq!(task.lifecycle.state.status(), TaskStatus::Error);
     assert!(task.error.unwrap().contains("timed out"));
     bus.stop().await;
 }

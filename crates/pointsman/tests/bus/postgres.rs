@@ -5,7 +5,7 @@ use pointsman::{CommitError, Value};
 use super::*;
 
 fn create_database() -> String {
-    pointsman_testing::shared().unwrap().create_database().unwrap()
+    pointsman_testing::shared_postgres().unwrap().create_database().unwrap()
 }
 
 /// Starts a bus on a database that also has a table of the program.
@@ -136,7 +136,7 @@ async fn events_committed_by_a_handler_name_their_cause() {
     assert_eq!(wait_for_only_task(&bus, &emitted[0]).await.error, None);
     let events = read_journal(&bus).await;
     let cause = events[1].cause.unwrap();
-    assert_eq!((events.len(), events[1].depth(), cause.event), (2, 1, Some(emitted[0].id)));
+    assert_eq!((events.len(), events[1].cause_depth(), cause.event), (2, 1, Some(emitted[0].id)));
     bus.stop().await;
 }
 

@@ -4,13 +4,14 @@ use super::*;
 
 #[tokio::test]
 async fn programs_with_different_handlers_share_postgresql() {
-    let url = pointsman_testing::shared().unwrap().create_database().unwrap();
+    let url = pointsman_testing::shared_postgres().unwrap().create_database().unwrap();
     check_programs_share_store(&url).await;
 }
 
 #[tokio::test]
 async fn programs_with_different_handlers_share_redis() {
-    let url = pointsman_testing::shared_redis().unwrap().url_under(&pointsman_testing::fresh_prefix());
+    let url =
+        pointsman_testing::shared_redis().unwrap().url_with_prefix(&pointsman_testing::unique_key_prefix());
     check_programs_share_store(&url).await;
 }
 
@@ -37,7 +38,7 @@ async fn check_programs_share_store(url: &str) {
     assert_eq!(emitted.tasks.len(), 2, "one for a handler of each program");
     assert_eq!(receive(&mut received).await, 7);
     let finished = with_timeout(mailer.wait_for_tasks(&emitted)).await.unwrap();
-    assert!(finished.iter().all(|task| task.life.state.status() == Status::Done));
+    assert!(finished.iter().all(|task| task.lifecycle.state.status() == TaskStatus::Done));
     indexer.stop().await;
     let emitted = mailer.emit(RecordPublished::new(8)).await.unwrap();
     assert_eq!(emitted.tasks.len(), 2, "the task of the stopped program waits for it");

@@ -61,8 +61,8 @@ async fn value_returned_by_a_step_becomes_the_value_of_the_order() {
         .await
         .unwrap();
     let order: OrderKey = "/publish,7".parse().unwrap();
-    let value = Json::of(&RecordPublished::new(5)).unwrap();
-    let new = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::of(order.chain.clone()) };
+    let value = Json::from_value(&RecordPublished::new(5)).unwrap();
+    let new = NewOrder { id: Some(order.id.clone()), value, ..NewOrder::new(order.chain.clone()) };
     bus.engine().add_orders(vec![new]).await.unwrap().unwrap();
     let (step, task) = receive(&mut received).await;
     assert_eq!((step.order, step.node), (order, node_id("c")));
@@ -111,8 +111,8 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
         .await
         .unwrap();
     let add = async |letters: usize| {
-        let value = Json::of(&letters).unwrap();
-        let new = NewOrder { value, ..NewOrder::of(ChainPath::new("/publish").unwrap()) };
+        let value = Json::from_value(&letters).unwrap();
+        let new = NewOrder { value, ..NewOrder::new(ChainPath::new("/publish").unwrap()) };
         bus.engine().add_orders(vec![new]).await.unwrap().unwrap();
     };
     // JSON adds two quotation marks.
@@ -123,7 +123,7 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
     add((1 << 20) - 1).await;
     wait_for_event(&bus, "OrderSuspended").await;
     let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
-    let failed = bus.engine().store().tasks(failed, None, 10).await.unwrap().tasks;
+    let failed = bus.engine().store().list_tasks(failed, None, 10).await.unwrap().tasks;
     assert_eq!(failed.len(), 1);
     let error = failed[0].error.as_deref().unwrap();
     assert_eq!(error, "a result has at most 1048576 bytes, this one has 1048577");

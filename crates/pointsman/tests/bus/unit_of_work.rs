@@ -253,7 +253,7 @@ async fn handlers_of_committed_events_run() {
     let mut uow = bus.unit_of_work();
     uow.emit(RecordPublished::new(1)).unwrap();
     let emitted = uow.commit().await.unwrap().wait_until_journaled().await.unwrap();
-    assert_eq!(wait_for_only_task(&bus, &emitted[0]).await.life.state.status(), Status::Done);
+    assert_eq!(wait_for_only_task(&bus, &emitted[0]).await.lifecycle.state.status(), TaskStatus::Done);
     bus.stop().await;
 }
 
