@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use pointsman::prelude::*;
-use pointsman::{Level, TaskLog};
+use pointsman::{LogLevel, TaskLog};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::prelude::*;
 
@@ -24,7 +24,7 @@ async fn start_bus<Args: 'static>(folder: &tempfile::TempDir, handler: impl poin
 }
 
 /// Runs a job, and returns its log.
-async fn run_and_read_log(bus: &Bus, job: u64) -> Vec<(Level, String)> {
+async fn run_and_read_log(bus: &Bus, job: u64) -> Vec<(LogLevel, String)> {
     let emitted = bus.emit(Job(job)).await.unwrap();
     let finished = tokio::time::timeout(Duration::from_secs(60), bus.wait_for_tasks(&emitted)).await;
     finished.expect("timed out").unwrap();
@@ -46,8 +46,10 @@ async fn tracing_events_reach_the_log_of_their_own_task() {
     .await;
     let logs = futures::future::join_all((0..8).map(|job| run_and_read_log(&bus, job))).await;
     for (job, log) in logs.into_iter().enumerate() {
-        let expected =
-            [(Level::Info, format!("begun number={job}")), (Level::Error, "from a spawned future".into())];
+        let expected = [
+            (LogLevel::Info, format!("begun number={job}")),
+            (LogLevel::Error, "from a spawned future".into()),
+        ];
         assert_eq!(log, expected);
     }
     bus.stop().await;
@@ -59,7 +61,7 @@ async fn ten_thousand_identical_lines_are_all_logged() {
     let bus = start_bus(&folder, |_: Job| async { (0..10_000).for_each(|_| tracing::info!("same")) }).await;
     let log = run_and_read_log(&bus, 1).await;
     assert_eq!(log.len(), 10_000);
-    assert!(log.iter().all(|line| *line == (Level::Info, "same".to_owned())));
+    assert!(log.iter().all(|line| *line == (LogLevel::Info, "same".to_owned())));
     bus.stop().await;
 }
 
@@ -71,6 +73,6 @@ async fn log_lines_before_a_panic_are_kept() {
     }
     let folder = tempfile::tempdir().unwrap();
     let bus = start_bus(&folder, log_and_panic).await;
-    assert_eq!(run_and_read_log(&bus, 1).await, [(Level::Info, "the last words".to_owned())]);
+    assert_eq!(run_and_read_log(&bus, 1).await, [(LogLevel::Info, "the last words".to_owned())]);
     bus.stop().await;
 }

@@ -241,7 +241,7 @@ async fn cluster_urls_lead_to_the_node_that_owns_the_slot() {
     cluster.kill_server(owner).unwrap();
     cluster.wait_for_key_owner("{pointsman}:", owner + 3).unwrap();
     for url in [&url, &by_replica] {
-        assert_eq!(connected_port(&url).await.unwrap(), replica.port());
+        assert_eq!(connected_port(url).await.unwrap(), replica.port());
     }
 }
 

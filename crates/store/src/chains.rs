@@ -186,7 +186,7 @@ impl<T: Tables> Txn<'_, T> {
         match action {
             ChainNodeAction::Process => drop(state.node_actions.remove(node)),
             ChainNodeAction::Stop | ChainNodeAction::NextState => {
-                drop(state.node_actions.insert(node.clone(), action))
+                state.node_actions.insert(node.clone(), action);
             }
         }
         self.write_chain_state(&chain_row, state, now)?;

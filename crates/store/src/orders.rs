@@ -133,7 +133,7 @@ impl<T: Tables> Txn<'_, T> {
         for effect in effects {
             match effect {
                 OrderEffect::Publish(event) => {
-                    drop(self.publish_tenant_event(&before.tenant, &event, now)?)
+                    self.publish_tenant_event(&before.tenant, &event, now)?;
                 }
                 OrderEffect::CreateTask { handler } => {
                     found.order.task = self.create_step_task(&found, &handler, now)?

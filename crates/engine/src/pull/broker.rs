@@ -62,7 +62,7 @@ struct Waiter {
 impl LongPollBroker {
     pub(crate) fn new() -> (Self, BrokerRequests) {
         let (requests, received) = mpsc::unbounded_channel();
-        (Self { requests: requests }, BrokerRequests(received))
+        (Self { requests }, BrokerRequests(received))
     }
 
     /// Waits for tasks up to the deadline, and at least until the store has been queried. `None`: there were none, or

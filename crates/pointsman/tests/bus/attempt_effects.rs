@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pointsman::{Backoff, CtxError, Level, RetryPolicy};
+use pointsman::{Backoff, CtxError, LogLevel, RetryPolicy};
 use pointsman_core::event::MAX_CAUSE_DEPTH;
 use pointsman_core::store::TaskFilter;
 
@@ -82,7 +82,7 @@ async fn log_lines_of_the_context_keep_their_order() {
         .into_iter()
         .map(|line| (line.level, line.message))
         .collect();
-    let expected = [(Level::Info, "started"), (Level::Error, "failed"), (Level::Info, "ended")];
+    let expected = [(LogLevel::Info, "started"), (LogLevel::Error, "failed"), (LogLevel::Info, "ended")];
     assert_eq!(lines, expected.map(|(level, text)| (level, text.to_owned())));
     bus.stop().await;
 }

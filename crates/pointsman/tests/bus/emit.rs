@@ -140,7 +140,7 @@ async fn watch_after_an_unassigned_id_is_torn() {
     let folder = StoreFolder::new();
     let bus = Bus::builder(&folder.url()).start().await.unwrap();
     bus.emit(RecordPublished::new(0)).await.unwrap();
-    let mut watch = bus.watch_after(EventId::MAX, pointsman::Filter::default());
+    let mut watch = bus.watch_after(EventId::MAX, pointsman::EventFilter::default());
     assert_eq!(with_timeout(watch.next()).await.unwrap_err(), WatchError::Torn(EventId::MAX));
     bus.stop().await;
 }

@@ -1,4 +1,4 @@
-use pointsman::{Extract, Order};
+use pointsman::{Extract, LaneOrdering};
 
 use super::*;
 
@@ -63,7 +63,7 @@ async fn handler_of_a_parent_type_gets_subtypes_and_each_event_once() {
         .handler("audit", |raw: RawEvent, State(probe): State<Probe<String>>| async move {
             probe.send(raw.kind.to_string());
         })
-        .lane_ordering(Order::Key)
+        .lane_ordering(LaneOrdering::Key)
         .on_key("record", "audit")
         .on::<RecordPublished>("audit")
         .start()

@@ -107,7 +107,7 @@ async fn wait_for_only_task(bus: &Bus, emitted: &EmittedEvent) -> Task {
 /// Reads all emitted events, oldest first, without engine events.
 async fn read_journal(bus: &Bus) -> Vec<RawEvent> {
     let head = bus.engine().store().read_journal_range().await.unwrap().head;
-    let mut watch = bus.watch_after(pointsman::EventId::ZERO, pointsman::Filter::default());
+    let mut watch = bus.watch_after(pointsman::EventId::ZERO, pointsman::EventFilter::default());
     let mut events = Vec::new();
     while events.last().map_or(pointsman::EventId::ZERO, |event: &RawEvent| event.id) < head {
         events.push(with_timeout(watch.next()).await.unwrap());

@@ -1,6 +1,6 @@
 //! Units of work on PostgreSQL, where each has its own connection and transaction.
 
-use pointsman::{CommitError, Value};
+use pointsman::{CommitError, SqlValue};
 
 use super::*;
 
@@ -30,7 +30,7 @@ async fn read_record_ids(bus: &Bus) -> Vec<i64> {
     let mut uow = bus.unit_of_work();
     uow.on_commit(move |tx| {
         let rows = tx.query("SELECT id FROM records ORDER BY id", &[])?;
-        let id = |value: &Value| if let Value::Integer(id) = value { *id } else { panic!("{value:?}") };
+        let id = |value: &SqlValue| if let SqlValue::Integer(id) = value { *id } else { panic!("{value:?}") };
         probe.send(rows.iter().map(|row| id(row.get(0).unwrap())).collect());
         Ok(())
     });
@@ -86,7 +86,7 @@ async fn events_keep_the_order_of_operations_and_their_exact_values() {
             "INSERT INTO records VALUES (1, 'new', now()) RETURNING id, at::text, at > '1970-01-01'",
             &[],
         )?;
-        let [Some(Value::Integer(id)), Some(Value::Text(_)), Some(Value::Integer(1))] =
+        let [Some(SqlValue::Integer(id)), Some(SqlValue::Text(_)), Some(SqlValue::Integer(1))] =
             [0, 1, 2].map(|n| rows[0].get(n))
         else {
             return Err(format!("{rows:?}").into());
@@ -217,7 +217,7 @@ async fn values_round_trip_through_column_types() {
     uow.execute(
         "INSERT INTO every VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         [
-            Value::from(7),
+            SqlValue::from(7),
             true.into(),
             1.5.into(),
             "0.10".into(),
@@ -225,7 +225,7 @@ async fn values_round_trip_through_column_types() {
             uuid.into(),
             r#"{"a": [1]}"#.into(),
             vec![0, 255].into(),
-            Value::Null,
+            SqlValue::Null,
         ],
     );
     let (probe, mut received) = Probe::new();
@@ -237,7 +237,7 @@ async fn values_round_trip_through_column_types() {
         Ok(())
     });
     uow.commit().await.unwrap();
-    let expected: Vec<Value> = vec![
+    let expected: Vec<SqlValue> = vec![
         7.into(),
         1.into(),
         1.5.into(),
@@ -246,7 +246,7 @@ async fn values_round_trip_through_column_types() {
         uuid.into(),
         r#"{"a": [1]}"#.into(),
         vec![0, 255].into(),
-        Value::Null,
+        SqlValue::Null,
     ];
     assert_eq!(receive(&mut received).await, expected);
     bus.stop().await;

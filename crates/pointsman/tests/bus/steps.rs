@@ -1,31 +1,31 @@
-use pointsman::chain::{Chain, ChainPath, Node, NodeId, OrderKey, Role, Step as StepOf};
-use pointsman::{Filter, Json, NewOrder, StartError, Status};
+use pointsman::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainPath, ChainStep, OrderKey};
+use pointsman::{EventFilter, Json, NewOrder, StartError, TaskStatus};
 use pointsman_core::store::TaskFilter;
 
 use super::*;
 
-fn node_id(id: &str) -> NodeId {
-    NodeId::new(id).unwrap()
+fn node_id(id: &str) -> ChainNodeId {
+    ChainNodeId::new(id).unwrap()
 }
 
-fn step_node(id: &str, handler: &str, next: &str) -> Node {
+fn step_node(id: &str, handler: &str, next: &str) -> ChainNode {
     let handler = handler.parse().unwrap();
-    let role = Role::Step(StepOf { handler, next: node_id(next), on_error: None, setback: None });
-    Node { id: node_id(id), role }
+    let role = ChainNodeRole::Step(ChainStep { handler, next: node_id(next), on_error: None, retry: None });
+    ChainNode { id: node_id(id), role }
 }
 
-fn chain(nodes: Vec<Node>) -> Chain {
+fn chain(nodes: Vec<ChainNode>) -> Chain {
     Chain { path: ChainPath::new("/publish").unwrap(), nodes }
 }
 
-fn chain_with_end(mut nodes: Vec<Node>) -> Chain {
-    nodes.push(Node { id: node_id("end"), role: Role::End });
+fn chain_with_end(mut nodes: Vec<ChainNode>) -> Chain {
+    nodes.push(ChainNode { id: node_id("end"), role: ChainNodeRole::End });
     chain(nodes)
 }
 
 /// Waits for an event of this type.
 async fn wait_for_event(bus: &Bus, kind: &str) -> RawEvent {
-    let filter = Filter { kinds: vec![kind.parse().unwrap()], ..Filter::default() };
+    let filter = EventFilter { kinds: vec![kind.parse().unwrap()], ..EventFilter::default() };
     with_timeout(bus.watch_after(pointsman::EventId::ZERO, filter).next()).await.unwrap()
 }
 
@@ -122,7 +122,7 @@ async fn returned_value_may_be_as_large_as_an_order_value_and_no_larger() {
     }
     add((1 << 20) - 1).await;
     wait_for_event(&bus, "OrderSuspended").await;
-    let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
+    let failed = TaskFilter { statuses: vec![TaskStatus::Error], ..TaskFilter::default() };
     let failed = bus.engine().store().list_tasks(failed, None, 10).await.unwrap().tasks;
     assert_eq!(failed.len(), 1);
     let error = failed[0].error.as_deref().unwrap();

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use pointsman::{CommitError, Value};
+use pointsman::{CommitError, SqlValue};
 
 use super::*;
 
@@ -66,7 +66,7 @@ async fn read_record_ids(bus: &Bus) -> Vec<i64> {
     let mut uow = bus.unit_of_work();
     uow.on_commit(move |tx| {
         let rows = tx.query("SELECT id FROM records ORDER BY id", &[])?;
-        let id = |value: &Value| if let Value::Integer(id) = value { *id } else { panic!("{value:?}") };
+        let id = |value: &SqlValue| if let SqlValue::Integer(id) = value { *id } else { panic!("{value:?}") };
         probe.send(rows.iter().map(|row| id(row.get(0).unwrap())).collect());
         Ok(())
     });
@@ -217,7 +217,7 @@ async fn events_keep_the_order_of_operations_and_can_contain_query_results() {
     uow.emit(RecordPublished::new(1)).unwrap();
     uow.on_commit(|tx| {
         let rows = tx.query("INSERT INTO records (title) VALUES ('new') RETURNING id", &[])?;
-        let Some(Value::Integer(id)) = rows[0].get(0) else { return Err("no id".into()) };
+        let Some(SqlValue::Integer(id)) = rows[0].get(0) else { return Err("no id".into()) };
         Ok(tx.emit(RecordIndexed { id: *id as u64 })?)
     });
     let own = EmitOptions::new().context(RequestContext::new().request_id("r-2"));

@@ -1,7 +1,7 @@
 //! A gate behind a real bus: it receives the events of a handler, and those of the journal.
 
 use pointsman::prelude::*;
-use pointsman::{EventId, Filter};
+use pointsman::{EventFilter, EventId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -83,7 +83,7 @@ async fn shuffled_and_repeated_events_of_a_bus_are_handled_once_and_in_order() {
     }
     let mut to_handler: Vec<IncomingEvent<RawEvent>> = vec![];
     let mut journaled = vec![];
-    let mut watch = bus.watch_after(EventId::ZERO, Filter::default());
+    let mut watch = bus.watch_after(EventId::ZERO, EventFilter::default());
     tokio::time::timeout(Duration::from_secs(60), async {
         while to_handler.len() < 30 {
             to_handler.push(sent.recv().await.unwrap());

@@ -211,5 +211,5 @@ impl Drop for StepLog {
 
 /// Returns a random rule kind.
 fn random_rule_kind(rng: &mut Rng) -> RuleKind {
-    if rng.is_true_percent(50) { RuleKind::Pause } else { RuleKind::Block }
+    if rng.chance_percent(50) { RuleKind::Pause } else { RuleKind::Block }
 }

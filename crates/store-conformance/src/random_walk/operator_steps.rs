@@ -15,7 +15,7 @@ impl RandomWalk<'_> {
     pub(super) async fn set_random_rule(&mut self) {
         let kind = random_rule_kind(&mut self.rng);
         let name = *self.rng.choose_if_any(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
-        let of = self.rng.is_true_percent(50).then(|| TENANTS[self.rng.below(2)]);
+        let of = self.rng.chance_percent(50).then(|| TENANTS[self.rng.below(2)]);
         let rule: Rule = self.fixture.new_rule(kind, name, of);
         self.step_log.add(format!("set rule {rule:?}"));
         expect_ok(self.fixture.store.set_rule(rule.clone()).await);
@@ -48,7 +48,7 @@ impl RandomWalk<'_> {
 
     /// Any task, unless its handler is undefined.
     fn random_task(&mut self) -> Option<TaskSeq> {
-        let seqs: Vec<_> = match self.rng.is_true_percent(50) {
+        let seqs: Vec<_> = match self.rng.chance_percent(50) {
             true => self.model.live_tasks.iter().copied().collect(),
             false => self.model.tasks.keys().copied().collect(),
         };
@@ -177,7 +177,7 @@ impl RandomWalk<'_> {
     /// One node sends no heartbeats for longer than its lease; the other one rescues its tasks.
     pub(super) async fn crash_node(&mut self) {
         self.send_heartbeats().await;
-        let (dead, alive) = if self.rng.is_true_percent(50) { (0, 1) } else { (1, 0) };
+        let (dead, alive) = if self.rng.chance_percent(50) { (0, 1) } else { (1, 0) };
         self.step_log.add(format!("node {} dies", self.nodes[dead]));
         self.fixture.advance_clock(LEASE_SECS + 1);
         assert!(expect_ok(self.fixture.store.heartbeat(self.nodes[alive], self.fixture.now).await));

@@ -47,14 +47,14 @@ impl<'h> RandomWalk<'h> {
             .choose_if_any(&["record", "record.published", "record.published", "note", "silence"])
             .expect("some");
         let mut new = new_event(kind).with_value(&self.rng.below(1000).to_string());
-        new = new.for_tenant(TENANTS[usize::from(self.rng.is_true_percent(25))]);
-        if self.rng.is_true_percent(85) {
+        new = new.for_tenant(TENANTS[usize::from(self.rng.chance_percent(25))]);
+        if self.rng.chance_percent(85) {
             new = new.with_key(&format!("k{}", self.rng.below(4)));
         }
-        if self.rng.is_true_percent(20) {
-            new = new.with_priority(self.rng.from_one_to(9000) as i64);
+        if self.rng.chance_percent(20) {
+            new = new.with_priority(self.rng.one_to(9000) as i64);
         }
-        if self.rng.is_true_percent(10) {
+        if self.rng.chance_percent(10) {
             new = new.due_at(self.fixture.seconds_from_now(self.rng.below(60) as u64));
         }
         new
@@ -63,16 +63,16 @@ impl<'h> RandomWalk<'h> {
     fn random_claim(&mut self) -> ClaimRequest {
         let names = HANDLERS.iter().filter(|name| !self.undefined_handlers.contains(*name));
         let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler_name(name)).collect();
-        if self.rng.is_true_percent(30) {
+        if self.rng.chance_percent(30) {
             handlers.remove(&handler_name(HANDLERS[self.rng.below(HANDLERS.len())]));
         }
         self.fixture.node = self.nodes[self.rng.below(2)];
-        let max = self.rng.from_one_to(8);
+        let max = self.rng.one_to(8);
         let claim = self.fixture.claim_request_for(handlers, max);
-        if !self.rng.is_true_percent(20) {
+        if !self.rng.chance_percent(20) {
             return claim;
         }
-        let tenant = self.rng.is_true_percent(30).then(|| tenant(TENANTS[self.rng.below(2)]));
+        let tenant = self.rng.chance_percent(30).then(|| tenant(TENANTS[self.rng.below(2)]));
         ClaimRequest { claimant: Claimant::Worker { lease_until: self.lease_end(), tenant }, ..claim }
     }
 
@@ -115,9 +115,9 @@ impl<'h> RandomWalk<'h> {
 
     async fn emit_random_events(&mut self) {
         let mut emissions = Vec::new();
-        for _ in 0..self.rng.from_one_to(2) {
-            let events: Vec<_> = (0..self.rng.from_one_to(2)).map(|_| self.random_event()).collect();
-            emissions.push(match self.rng.is_true_percent(10) {
+        for _ in 0..self.rng.one_to(2) {
+            let events: Vec<_> = (0..self.rng.one_to(2)).map(|_| self.random_event()).collect();
+            emissions.push(match self.rng.chance_percent(10) {
                 true => keyed_emission("default", &format!("once-{}", self.keyed_receipts.len()), 1, events),
                 false => emission(events),
             });
@@ -128,7 +128,7 @@ impl<'h> RandomWalk<'h> {
                 break;
             }
         }
-        let claim = self.rng.is_true_percent(30).then(|| self.random_claim());
+        let claim = self.rng.chance_percent(30).then(|| self.random_claim());
         self.step_log.add(format!("emit {} with claim {claim:?}", emissions.len()));
         let asked = self.fixture.store.append(emissions.clone(), claim.clone(), self.fixture.now).await;
         let (answers, claims) = expect_ok(asked);
@@ -173,7 +173,7 @@ impl<'h> RandomWalk<'h> {
         let Some((mut emission, receipt)) = self.rng.choose_if_any(&self.keyed_receipts).cloned() else {
             return;
         };
-        let other = self.rng.is_true_percent(30);
+        let other = self.rng.chance_percent(30);
         let Some(idempotency) = emission.idempotency.as_mut() else { return };
         idempotency.request_digest[0] ^= u8::from(other) << 7;
         self.step_log.add(format!("repeat {} with other content: {other}", idempotency.key));
@@ -193,12 +193,12 @@ impl<'h> RandomWalk<'h> {
 
     async fn finish_random_attempts(&mut self) {
         let mut endings = Vec::new();
-        for _ in 0..self.rng.from_one_to(5) {
+        for _ in 0..self.rng.one_to(5) {
             if let Some(ending) = self.random_ending() {
                 endings.push(ending);
             }
         }
-        let claim = self.rng.is_true_percent(30).then(|| self.random_claim());
+        let claim = self.rng.chance_percent(30).then(|| self.random_claim());
         self.step_log.add(format!("finish {endings:?} with claim {claim:?}"));
         let (answers, claims) = expect_ok(
             self.fixture.store.finish_attempts(endings.clone(), claim.clone(), self.fixture.now).await,
@@ -212,7 +212,7 @@ impl<'h> RandomWalk<'h> {
 
     /// Mostly the ending of a running task, sometimes of one that ran before, sometimes with an invalid fence.
     fn random_ending(&mut self) -> Option<FinishedAttempt> {
-        let zombie = self.rng.is_true_percent(10);
+        let zombie = self.rng.chance_percent(10);
         let running = |seq: TaskSeq| self.model.tasks[&seq].life.state.status() == TaskStatus::Locked;
         let of: Vec<_> =
             self.claimed_tasks.iter().filter(|task| zombie || running(task.seq)).cloned().collect();
@@ -228,13 +228,13 @@ impl<'h> RandomWalk<'h> {
         };
         let emits = match ended {
             AttemptResult::Succeeded { .. }
-                if task.subject.cause_depth() < 3 && self.rng.is_true_percent(15) =>
+                if task.subject.cause_depth() < 3 && self.rng.chance_percent(15) =>
             {
                 vec![self.random_event().caused_by(&task)]
             }
             _ => vec![],
         };
-        let fence = task.fence - i64::from(self.rng.is_true_percent(4)) * 1_000_000;
+        let fence = task.fence - i64::from(self.rng.chance_percent(4)) * 1_000_000;
         Some(FinishedAttempt { fence, emitted_events: emits, ..attempt_ending(&task, ended) })
     }
 
@@ -267,13 +267,13 @@ impl<'h> RandomWalk<'h> {
     }
 
     fn pass_time(&mut self) {
-        let seconds = self.rng.from_one_to(15) as u64;
+        let seconds = self.rng.one_to(15) as u64;
         self.step_log.add(format!("{seconds} s pass"));
         self.fixture.advance_clock(seconds);
     }
 
     async fn schedule_tasks(&mut self) {
-        let ahead = self.rng.from_one_to(8);
+        let ahead = self.rng.one_to(8);
         self.step_log.add(format!("schedule {ahead}"));
         let free = |seq: &TaskSeq| !self.model.is_blocked_by_rule(&self.model.tasks[seq]);
         let ready: BTreeSet<_> = self.model.ready_tasks(self.fixture.now).into_iter().filter(free).collect();

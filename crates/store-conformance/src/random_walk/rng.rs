@@ -22,12 +22,12 @@ impl Rng {
     }
 
     /// Returns a number from 1 to `n`.
-    pub(crate) fn from_one_to(&mut self, n: usize) -> usize {
+    pub(crate) fn one_to(&mut self, n: usize) -> usize {
         1 + self.below(n)
     }
 
     /// Returns true with this probability in percent.
-    pub(crate) fn is_true_percent(&mut self, chance: usize) -> bool {
+    pub(crate) fn chance_percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 

@@ -69,7 +69,7 @@ impl EventColumns {
         columns
     }
 
-    pub(crate) fn to_params(self) -> Vec<BoxedParam> {
+    pub(crate) fn into_params(self) -> Vec<BoxedParam> {
         params![
             self.number,
             self.id,
@@ -214,7 +214,7 @@ impl LockColumns {
         columns
     }
 
-    pub(crate) fn to_params(self) -> Vec<BoxedParam> {
+    pub(crate) fn into_params(self) -> Vec<BoxedParam> {
         let Self { seq, attempt, node, fence, until, started } = self;
         params![seq, attempt, node, fence, trim_trailing_nulls(until), started]
     }
@@ -265,7 +265,7 @@ impl ArchivedTaskColumns {
         columns
     }
 
-    pub(crate) fn to_params(self) -> Vec<BoxedParam> {
+    pub(crate) fn into_params(self) -> Vec<BoxedParam> {
         params![
             self.n,
             self.seq,
@@ -314,7 +314,7 @@ impl AttemptColumns {
     }
 
     /// None if there are no rows.
-    pub(crate) fn to_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
+    pub(crate) fn into_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
         let Self { task, number, started, ended, how, error } = self;
         (!task.is_empty()).then(|| params![task, number, started, ended, how, error, archive_number])
     }
@@ -349,7 +349,7 @@ impl LogLineColumns {
     }
 
     /// None if there are no rows.
-    pub(crate) fn to_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
+    pub(crate) fn into_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
         let Self { task, line, time, level, message, line_counts: _ } = self;
         (!task.is_empty()).then(|| params![archive_number, task, line, time, level, message])
     }

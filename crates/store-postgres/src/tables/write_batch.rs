@@ -261,7 +261,7 @@ impl WriteBatch {
         self.add_grouping_commands(&mut commands);
         self.add_order_commands(&mut commands);
         self.rows_written += self.ended_orders.take_commands(&mut commands);
-        if let Some(attempts) = std::mem::take(&mut self.attempts).to_params(archive_number) {
+        if let Some(attempts) = std::mem::take(&mut self.attempts).into_params(archive_number) {
             self.rows_written += 1;
             commands.push(SqlCommand::Query(
                 query!(
@@ -277,7 +277,7 @@ impl WriteBatch {
                 attempts,
             ));
         }
-        if let Some(lines) = std::mem::take(&mut self.log_lines).to_params(archive_number) {
+        if let Some(lines) = std::mem::take(&mut self.log_lines).into_params(archive_number) {
             self.rows_written += 1;
             commands.push(SqlCommand::Query(
                 query!(
@@ -318,7 +318,7 @@ impl WriteBatch {
                     INT8_ARRAY,
                     INT4_ARRAY
                 ),
-                EventColumns::from_events(std::mem::take(&mut self.events)).to_params(),
+                EventColumns::from_events(std::mem::take(&mut self.events)).into_params(),
             ));
         }
         if !self.sparse_index.is_empty() {
@@ -446,7 +446,7 @@ impl WriteBatch {
                     TEXT_ARRAY,
                     TEXT_ARRAY
                 ),
-                ArchivedTaskColumns::from_tasks(archived.into_values()).to_params(),
+                ArchivedTaskColumns::from_tasks(archived.into_values()).into_params(),
             ));
         }
     }
@@ -477,7 +477,7 @@ impl WriteBatch {
                     INT8_ARRAY,
                     INT8_ARRAY
                 ),
-                LockColumns::from_tasks(&locked).to_params(),
+                LockColumns::from_tasks(&locked).into_params(),
             ));
         }
         if !rewritten.is_empty() {
